@@ -6,7 +6,7 @@ export interface Contestant {
   readonly name: string;
   /** The path of the program, relative to the project. */
   readonly program: string;
-  readonly store: 'none' | 'sqlite' | 'postgres';
+  readonly store: 'sqlite' | 'postgres';
   /** Environment variables in addition to PORT, TOKEN and DATABASE. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Whether it is our service, whose variables have other names. */
@@ -27,13 +27,6 @@ export const fastify = {
 export const batchingFastify = {
   sqlite: bareFastify('Fastify, group commit by hand (WAL)', 'sqlite', 'sqlite-batched'),
   postgres: bareFastify('Fastify, group commit by hand', 'postgres', 'postgres-batched'),
-};
-
-/** Nest that validates a plant and discards it. */
-export const nest: Contestant = {
-  name: 'Nest, ValidationPipe, no store',
-  program: 'bench/dist/nest-validation-pipe.js',
-  store: 'none',
 };
 
 /** Our service, by store. */

@@ -1,19 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
-import {
-  batchingFastify,
-  type Contestant,
-  fastify,
-  nest,
-  plantStore,
-  typeOrm,
-} from './contestants';
-import { measureGrowth, measureTogether } from './growth';
-import { AUDIENCE, startIssuer } from './issuer';
+import { batchingFastify, fastify, plantStore, typeOrm } from './contestants';
+import { measureGrowth } from './growth';
 import { products } from './products';
 import { race, type Run, start, stop, underLoad } from './race';
 import type { Table } from './report';
-import { connections, type Load, Server } from './server';
-import { type Figure, type Measured, type Subject, takeTurns, type Turn } from './statistics';
+import { connections, Server } from './server';
+import { type Figure, type Measured, takeTurns, type Turn } from './statistics';
 import { loadTogether } from './together';
 import { dataCommands, hasTool, pgbench } from './tools';
 
@@ -29,9 +21,6 @@ const PEER_FIGURES: readonly Figure[] = ['rate', 'p50', 'p99'];
 
 /** The number of ids that the first turn of replays creates and later turns replay. */
 const REPLAYED_IDS = 50_000;
-
-/** The coordinator of a Citus cluster with an empty, distributed table `plants`; for this run alone. */
-const { CITUS_URL } = process.env;
 
 /** The comparisons, in the order of the page. */
 export const groups: Readonly<Record<string, Group>> = {
@@ -76,66 +65,25 @@ export const groups: Readonly<Record<string, Group>> = {
     [1, 2, 4],
   ),
 
-  'Instances without a limit, on PostgreSQL': {
-    figures: PEER_FIGURES,
-    kind: 'variants',
-    note: 'The row with Citus is left out where `CITUS_URL` is not set.',
-    async measure({ databases, rounds, duration }) {
-      const servers: Server[] = [];
-      const startInstances = async (count: number, url: string, name: string): Promise<Subject> => {
-        const instances: Server[] = [];
-        for (let at = 0; at < count; at++) {
-          instances.push(await Server.start(plantStore.postgres, url));
-        }
-        servers.push(...instances);
-        for (const server of instances) await server.warmUp();
-        return { name, turn: () => measureTogether(instances, 64 / count, duration) };
-      };
-      const subjects: Subject[] = [];
-      for (const count of [1, 2, 4]) {
-        const name = `${count} instance${count === 1 ? '' : 's'}`;
-        subjects.push(await startInstances(count, await databases.create('postgres'), name));
-      }
-      if (CITUS_URL !== undefined) {
-        subjects.push(await startInstances(1, CITUS_URL, '1 instance, Citus with three workers'));
-      }
-      const measured = await takeTurns(subjects, rounds);
-      await stop(...servers);
-      return measured;
-    },
-  },
-
   'Conditions on SQLite': {
     figures: PEER_FIGURES,
     kind: 'variants',
     async measure(run) {
-      const { issuer, token, stop: stopIssuer } = await startIssuer();
-      const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE };
-      const ours = await start(run, { ...plantStore.sqlite, environment });
+      const ours = await start(run, plantStore.sqlite);
       const full = await Server.start(plantStore.sqlite, await makeFullDatabase(run));
       await full.warmUp();
       const load = connections(64, run.duration);
+      const withKeys = { ...load, isKeyed: true };
       const measured = await takeTurns(
         [
-          ...keyed(ours, load),
-          underLoad(ours, { ...load, token }, 'with a JWT'),
+          underLoad(ours, load, 'without a key'),
+          underLoad(ours, withKeys, 'with a key each'),
+          underLoad(ours, { ...withKeys, cycle: REPLAYED_IDS }, 'replays'),
           underLoad(full, load, `in a store of ${run.full.toLocaleString('en')} plants`),
         ],
         run.rounds,
       );
       await stop(ours, full);
-      stopIssuer();
-      return measured;
-    },
-  },
-
-  'Idempotency keys on PostgreSQL': {
-    figures: PEER_FIGURES,
-    kind: 'variants',
-    async measure(run) {
-      const ours = await start(run, plantStore.postgres);
-      const measured = await takeTurns(keyed(ours, connections(64, run.duration)), run.rounds);
-      await stop(ours);
       return measured;
     },
   },
@@ -143,13 +91,12 @@ export const groups: Readonly<Record<string, Group>> = {
   'Processor time, with the fastest peer': {
     figures: ['cpu'],
     kind: 'peers',
-    measure: (run) => compareCpu(run, batchingFastify.sqlite),
-  },
-
-  'Processor time, with Nest that stores nothing': {
-    figures: ['cpu'],
-    kind: 'peers',
-    measure: (run) => compareCpu(run, nest),
+    async measure({ databases, rounds, duration }) {
+      const load = { connections: [64], starts: 3, rounds, duration };
+      const contestants = [plantStore.sqlite, batchingFastify.sqlite];
+      const [measured] = await loadTogether(contestants, databases, load);
+      return measured;
+    },
   },
 
   'Start and memory on SQLite': {
@@ -212,23 +159,6 @@ function growthGroup(
     note: 'A simulation of more cores. Not measured where the kernel does not let the benchmark limit a process.',
     measure: (run) => measureGrowth(run, plantStore[store], share, counts),
   };
-}
-
-/** Compares the processor time of our service with that of another server, on SQLite. */
-async function compareCpu(run: Run, other: Contestant): Promise<readonly Measured[]> {
-  const load = { connections: [64], starts: 3, rounds: run.rounds, duration: run.duration };
-  const [measured] = await loadTogether([plantStore.sqlite, other], run.databases, load);
-  return measured ?? [];
-}
-
-/** Creates subjects for requests without a key, with a new key each, and for replays. */
-function keyed(server: Server, load: Load): Subject[] {
-  const withKeys = { ...load, isKeyed: true };
-  return [
-    underLoad(server, load, 'without a key'),
-    underLoad(server, withKeys, 'with a key each'),
-    underLoad(server, { ...withKeys, cycle: REPLAYED_IDS }, 'replays'),
-  ];
 }
 
 /** Creates a SQLite file that already contains plants, with ids on both sides of those to be created. */

@@ -47,7 +47,7 @@ export async function measureGrowth(
 }
 
 /** Loads several instances at the same time. */
-export async function measureTogether(
+async function measureTogether(
   instances: readonly Server[],
   connectionsEach: number,
   duration: number,

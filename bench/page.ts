@@ -1,61 +1,41 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { drawBars } from './chart';
-import { formatCsv, parseCsv } from './csv';
-import { groups } from './groups';
-import { formatTable, type Result } from './report';
-import { describePeers, summarize } from './summary';
-import { formatTargets } from './targets';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import type { Group } from './groups';
+import { formatTable } from './report';
+import { FIGURES, type Measured } from './statistics';
 
-const CSV = 'docs/performance.csv';
+const PAGE = 'docs/performance.md';
 
-/** Stores a result instead of the older one of its group. Groups that no longer exist are removed. */
-export function storeResult(measured: Result): void {
-  const stored = [measured, ...parseCsv(readFileSync(CSV, 'utf8'))];
-  const results = Object.keys(groups).flatMap(
-    (name) => stored.find(({ group }) => group === name) ?? [],
+/** Every turn of all runs in this clone. The build of the benchmark is in the same folder, which git ignores. */
+const TURNS = '.bench/performance.csv';
+
+/** Appends the turns of a group to {@link TURNS}: run, group, subject, turn, figure, value. */
+export function storeTurns(run: string, group: string, subjects: readonly Measured[]): void {
+  const lines = subjects.flatMap(({ name, turns }) =>
+    turns.flatMap((turn, at) =>
+      Object.entries(turn).map(([figure, value]) =>
+        [run, group, name, at + 1, FIGURES[figure as keyof typeof FIGURES], value]
+          .map((cell) => `"${cell}"`)
+          .join(','),
+      ),
+    ),
   );
-  writeFileSync(CSV, formatCsv(results));
+  appendFileSync(TURNS, `${lines.join('\n')}\n`);
 }
 
-/** Writes everything that follows from docs/performance.csv: parts of the page and of the README, and the chart. */
-export function writePages(): void {
-  for (const [path, text] of renderPages()) writeFileSync(path, text);
-}
-
-/** Returns the files that follow from docs/performance.csv, by path. */
-export function renderPages(): Map<string, string> {
-  const results = parseCsv(readFileSync(CSV, 'utf8'));
-  const drawn = results.filter(({ group }) => ['SQLite', 'PostgreSQL'].includes(group));
-  const page = readFileSync('docs/performance.md', 'utf8');
-  const parts = {
-    summary: summarize(results),
-    targets: formatTargets(results),
-    results: formatTables(results),
-  };
-  return new Map([
-    ['docs/performance.svg', drawBars(drawn)],
-    [
-      'docs/performance.md',
-      Object.entries(parts).reduce((text, [name, part]) => replacePart(text, name, part), page),
-    ],
-    ['README.md', replacePart(readFileSync('README.md', 'utf8'), 'peers', describePeers(results))],
-  ]);
-}
-
-function formatTables(results: readonly Result[]): string {
-  const runs = new Set(results.map(({ run }) => run));
-  const tables = Object.entries(groups).flatMap(([name, { note, ...table }]) => {
-    const result = results.find(({ group }) => group === name);
-    const lines = [`### ${name}`, ...(note === undefined ? [] : [note])];
-    if (!result) return [...lines, 'Not measured.'];
-    const measured = runs.size === 1 ? [] : [`Measured ${result.run}.`];
-    return [...lines, ...measured, formatTable(table, result.subjects)];
-  });
-  return [...(runs.size === 1 ? [`Measured ${[...runs].join('')}.`] : []), ...tables].join('\n\n');
-}
-
-/** Replaces what is between the two comments of a part, such as `<!-- results -->` and `<!-- end of results -->`. */
-function replacePart(page: string, name: string, text: string): string {
-  const place = new RegExp(`(?<=<!-- ${name} -->\n).*(?=<!-- end of ${name} -->)`, 's');
-  return page.replace(place, () => `\n${text}\n\n`);
+/** Replaces the section of a group on the page, or adds it at the end of the results. */
+export function writeSection(
+  run: string,
+  name: string,
+  group: Group,
+  subjects: readonly Measured[],
+): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const note = group.note === undefined ? '' : `${group.note}\n\n`;
+  const section = `### ${name}\n\n${note}Measured ${run}.\n\n${formatTable(group, subjects)}\n\n`;
+  const end = page.indexOf('<!-- end of results -->');
+  const found = page.indexOf(`### ${name}\n`);
+  const from = found < 0 ? end : found;
+  const next = page.indexOf('\n### ', from) + 1;
+  const to = found < 0 || next === 0 ? end : next;
+  writeFileSync(PAGE, page.slice(0, from) + section + page.slice(to));
 }

@@ -16,22 +16,15 @@ export interface Table {
   readonly kind: 'peers' | 'variants';
 }
 
-/** The measured subjects of one comparison. */
-export interface Result {
-  readonly group: string;
-  /** When, where and how long it was measured. */
-  readonly run: string;
-  readonly subjects: readonly Measured[];
-}
-
 /** Formats a result as a Markdown table of medians, each with its minimum and maximum. */
 export function formatTable({ figures, kind }: Table, subjects: readonly Measured[]): string {
   const [first] = subjects;
   const ratioName = kind === 'peers' ? 'Plant Store ÷ this' : 'this ÷ first row';
-  const heading = ['', ...figures.map((figure) => FIGURES[figure]), ratioName];
+  const columns: readonly Figure[] = [...figures, 'load'];
+  const heading = ['', ...columns.map((figure) => FIGURES[figure]), ratioName];
   const rows = subjects.map((subject) => {
     const reference = subjects.find(({ name }) => name === subject.reference) ?? first;
-    const spreads = figures.map((figure) => formatSpread(spreadOf(valuesOf(subject, figure))));
+    const spreads = columns.map((figure) => formatSpread(spreadOf(valuesOf(subject, figure))));
     return [subject.name, ...spreads, reference ? formatRatio(subject, reference) : ''];
   });
   const lines = [heading, ['---', ...heading.slice(1).map(() => '---:')], ...rows];
@@ -46,8 +39,7 @@ export function formatTable({ figures, kind }: Table, subjects: readonly Measure
   }
 }
 
-/** Formats a row of a Markdown table. */
-export function formatRow(cells: readonly string[]): string {
+function formatRow(cells: readonly string[]): string {
   return `|${cells.join('|')}|`;
 }
 

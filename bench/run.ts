@@ -1,24 +1,26 @@
+import { writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareBuilds } from './compare';
 import { Databases } from './databases';
 import { groups } from './groups';
-import { storeResult, writePages } from './page';
-import { profileLayers } from './profile';
+import { drawBars } from './chart';
+import { storeTurns, writeSection } from './page';
 import { installProducts } from './products';
 import type { Run } from './race';
 import { formatTable } from './report';
+import type { Measured } from './statistics';
 
 /**
- * The benchmark: groups of subjects that run in alternating turns. Prints tables, stores all turns in
- * docs/performance.csv, and writes what follows from this file into the pages.
+ * The benchmark: groups of subjects that run in alternating turns. Prints tables, appends all turns to
+ * .bench/performance.csv, and writes the tables and the chart of docs/performance.md.
  */
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     /** The duration of a turn in whole seconds. */
     seconds: { type: 'string', default: '10' },
-    /** Only groups whose name contains this. The results of the others stay. */
+    /** Only groups whose name contains this. The tables of the others stay. */
     only: { type: 'string', default: '' },
     /** Also installs and measures the products of others. */
     products: { type: 'boolean', default: false },
@@ -28,10 +30,6 @@ const { values: options } = parseArgs({
     full: { type: 'string', default: '10000000' },
     /** Stores and writes nothing. */
     'no-write': { type: 'boolean', default: false },
-    /** Only prints the processor time of the service per layer. */
-    profile: { type: 'boolean', default: false },
-    /** Measures nothing, and writes the pages again from docs/performance.csv. */
-    pages: { type: 'boolean', default: false },
     /**
      * The folder of another build. Only compares create requests with it, and exits with code 1 if their rate
      * is much lower. The other options below apply to this comparison.
@@ -56,8 +54,7 @@ async function main(): Promise<void> {
   const alive = setInterval(() => undefined, 60_000);
   const databases = await Databases.start(Number(options['sync-ms']));
   try {
-    if (options.profile) await profileLayers(databases, duration);
-    else if (options.against === '') await compareServers(databases);
+    if (options.against === '') await compareServers(databases);
     else {
       const store = options.store === 'postgres' ? ('postgres' as const) : ('sqlite' as const);
       const connections = options.connections.split(',').map(Number);
@@ -71,7 +68,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Measures all groups and stores each result, so that a failure loses only one group. */
+/** Measures all groups and writes each table, so that a failure loses only one group. */
 async function compareServers(databases: Databases): Promise<void> {
   const run: Run = {
     databases,
@@ -82,16 +79,18 @@ async function compareServers(databases: Databases): Promise<void> {
     hasProducts: options.products,
   };
   const description = describeRun();
+  const drawn: [store: string, subjects: readonly Measured[]][] = [];
   for (const [name, group] of Object.entries(groups)) {
     if (!name.includes(options.only)) continue;
     console.error(`${new Date().toISOString().slice(11, 19)} ${name}`);
     const subjects = await group.measure(run);
     console.log(`\n### ${name}\n\n${subjects ? formatTable(group, subjects) : 'Not measured.'}`);
-    if (subjects && !options['no-write']) {
-      storeResult({ group: name, run: description, subjects });
-    }
+    if (!subjects || options['no-write']) continue;
+    storeTurns(description, name, subjects);
+    writeSection(description, name, group, subjects);
+    if (['SQLite', 'PostgreSQL'].includes(name)) drawn.push([name, subjects]);
   }
-  if (!options['no-write']) writePages();
+  if (drawn.length === 2) writeFileSync('docs/performance.svg', drawBars(drawn));
 }
 
 /** Describes when, where and how long the run measures. */
@@ -102,5 +101,4 @@ function describeRun(): string {
   return `${date}, Node.js ${process.version}, ${machine}; ${rounds} rounds with turns of ${duration} s`;
 }
 
-if (options.pages) writePages();
-else void main();
+void main();

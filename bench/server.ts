@@ -92,7 +92,7 @@ export class Server {
   async measure(load: Load): Promise<Turn> {
     const firstId = load.cycle === undefined ? (Server.nextId += 10_000_000) : 1;
     const options: LoadOptions = {
-      ...{ port: this.port, token: TOKEN, firstId, nameLength: 4, badPerMille: 0 },
+      ...{ port: this.port, token: TOKEN, firstId },
       ...this.contestant.request,
       ...load,
     };

@@ -1,3 +1,5 @@
+import { loadavg } from 'node:os';
+
 /** The median, minimum and maximum of some numbers. */
 export interface Spread {
   readonly median: number;
@@ -7,14 +9,11 @@ export interface Spread {
 
 export function spreadOf(numbers: readonly number[]): Spread {
   const sorted = numbers.toSorted((a, b) => a - b);
-  const middle = [
-    sorted[(sorted.length - 1) >> 1] ?? NaN,
-    sorted[sorted.length >> 1] ?? NaN,
-  ] as const;
+  const at = (index: number): number => sorted[index] ?? NaN;
   return {
-    median: (middle[0] + middle[1]) / 2,
-    min: sorted[0] ?? NaN,
-    max: sorted.at(-1) ?? NaN,
+    median: (at((sorted.length - 1) >> 1) + at(sorted.length >> 1)) / 2,
+    min: at(0),
+    max: at(sorted.length - 1),
   };
 }
 
@@ -27,6 +26,8 @@ export const FIGURES = {
   start: 'start, ms',
   rest: 'memory at rest, MiB',
   peak: 'memory at most, MiB',
+  /** Of the machine in the minute before the turn. */
+  load: 'load average',
 } as const;
 
 export type Figure = keyof typeof FIGURES;
@@ -60,7 +61,8 @@ export async function takeTurns(
 ): Promise<readonly Measured[]> {
   const turns = new Map<Subject, Turn[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++) {
-    for (const [subject, results] of turns) results.push(await subject.turn());
+    for (const [subject, results] of turns)
+      results.push({ load: loadavg()[0], ...(await subject.turn()) });
   }
   return subjects.map((subject) => ({
     name: subject.name,
@@ -75,11 +77,7 @@ export function valuesOf({ turns }: Measured, figure: Figure): number[] {
 }
 
 /** Divides the values of two subjects, turn by turn. */
-export function divide(dividend: Measured, divisor: Measured, figure: Figure): number[] {
-  const divisors = valuesOf(divisor, figure);
-  return valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN));
-}
-
 export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
-  return spreadOf(divide(dividend, divisor, figure));
+  const divisors = valuesOf(divisor, figure);
+  return spreadOf(valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN)));
 }

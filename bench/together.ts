@@ -1,3 +1,4 @@
+import { loadavg } from 'node:os';
 import type { Contestant } from './contestants';
 import type { Databases } from './databases';
 import { Server } from './server';
@@ -41,8 +42,11 @@ export async function loadTogether(
     for (let round = 0; round < rounds; round++) {
       for (const [index, count] of connections.entries()) {
         const load = { connections: count, duration };
+        const machine = { load: loadavg()[0] };
         const turns = await Promise.all(servers.map((server) => server.measure(load)));
-        for (const [at, turn] of turns.entries()) measured[index]?.[at]?.turns.push(turn);
+        for (const [at, turn] of turns.entries()) {
+          measured[index]?.[at]?.turns.push({ ...machine, ...turn });
+        }
       }
     }
     for (const server of servers) await server.stop();

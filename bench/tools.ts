@@ -4,7 +4,7 @@ import { appendFileSync, closeSync, openSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { PostgresServer } from '../test/support/postgres';
 import { memoryOf } from './server';
-import type { Subject, Turn } from './statistics';
+import type { Subject } from './statistics';
 
 /** Tools of the databases, and the `plant-store` commands that do the same. */
 
@@ -46,11 +46,8 @@ export function hasTool(name: string): boolean {
   return spawnSync(name, ['--version']).status === 0;
 }
 
-/** Two subjects that do the same: a `plant-store` command, and the database's own tool. */
-type Pair = readonly [command: Subject, tool: Subject];
-
 /** Writes the same plants as JSON Lines and as CSV, in id order like an export. */
-export function writePlants(plants: number, lines: string, csv: string): void {
+function writePlants(plants: number, lines: string, csv: string): void {
   for (let id = 1; id <= plants;) {
     let [json, fields] = ['', ''];
     for (const end = Math.min(plants, id + 9999); id <= end; id++) {
@@ -71,83 +68,60 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
   const columns = 'name text NOT NULL, tag text';
   const query = 'SELECT id, name, tag FROM other ORDER BY id';
   const target = join(folder, 'output');
-
-  /** Creates a subject whose turn is one run of a program. `prepare` runs first and is not measured. */
-  const make = (
-    name: string,
-    program: string,
-    args: string[],
-    env: NodeJS.ProcessEnv = {},
-    prepare: () => Promise<unknown> = () => Promise.resolve(),
-  ): Subject => ({
-    name,
-    turn: async (): Promise<Turn> => {
-      await prepare();
-      const { seconds, peak } = await run(program, args, env, target);
-      return { rate: plants / seconds, peak };
-    },
-  });
-  const command = (args: string[], database: string, prepare?: () => Promise<unknown>): Subject =>
-    make(
-      `plant-store ${args[0]}, ${database.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL'}`,
-      process.execPath,
-      ['dist/cli/plant-store.js', ...args],
-      { DATABASE_URL: database },
-      prepare,
-    );
-
-  const emptyFiles = (file: string) => () => {
+  const emptyFile = (file: string) => () => {
     for (const end of ['', '-wal', '-shm', '-journal']) rmSync(file + end, { force: true });
-    return Promise.resolve();
   };
-  const sqlite: Pair[] = [
-    [
-      command(['import', lines], `sqlite:${own}`, emptyFiles(own)),
-      make(
-        'sqlite3 .import',
-        'sqlite3',
-        // prettier-ignore
-        [
-          other,
-          `CREATE TABLE other (id INTEGER PRIMARY KEY, ${columns}) STRICT`,
-          'BEGIN', '.mode csv', `.import ${csv} other`, 'COMMIT',
-        ],
-        {},
-        emptyFiles(other),
-      ),
-    ],
-    [
-      command(['export'], `sqlite:${own}`),
-      make('sqlite3 -json', 'sqlite3', ['-json', other, query]),
-    ],
-  ];
-  const empty = (...statements: string[]) => {
-    return () => postgres.execute([...statements, 'CHECKPOINT'].join(';'));
+  const empty = (statements: string) => () => postgres.execute(`${statements}; CHECKPOINT`);
+
+  /** Creates a command and the tool that does the same. `prepare` runs before a turn, and is not measured. */
+  const pair = (
+    store: string,
+    [database, args, prepare]: [string, string[], (() => unknown)?],
+    [name, tool, toolArgs, prepareTool]: [string, string, string[], (() => unknown)?],
+  ): Subject[] => {
+    const reference = `plant-store ${args[0]}, ${store}`;
+    const cli = ['dist/cli/plant-store.js', ...args];
+    const turn = (program: string, own: string[], before?: () => unknown) => async () => {
+      await before?.();
+      const { seconds, peak } = await run(program, own, { DATABASE_URL: database }, target);
+      return { rate: plants / seconds, peak };
+    };
+    return [
+      { name: reference, reference, turn: turn(process.execPath, cli, prepare) },
+      { name, reference, turn: turn(tool, toolArgs, prepareTool) },
+    ];
   };
-  const postgresql: Pair[] = [
-    [
-      command(['import', lines], url, empty('DROP TABLE IF EXISTS plants, plants_migrations')),
-      make(
-        'psql \\copy from',
-        'psql',
-        [url, '-qc', `\\copy other from '${csv}' csv`],
-        {},
-        empty(
-          'DROP TABLE IF EXISTS other',
-          `CREATE TABLE other (id bigint PRIMARY KEY, ${columns})`,
-        ),
-      ),
-    ],
-    [
-      command(['export'], url),
-      make('psql \\copy to', 'psql', [url, '-qc', `\\copy (${query}) to '${target}'`]),
-    ],
+  const sqlite = [
+    ...pair(
+      'SQLite',
+      [`sqlite:${own}`, ['import', lines], emptyFile(own)],
+      // prettier-ignore
+      ['sqlite3 .import', 'sqlite3', [
+        other, `CREATE TABLE other (id INTEGER PRIMARY KEY, ${columns}) STRICT`,
+        'BEGIN', '.mode csv', `.import ${csv} other`, 'COMMIT',
+      ], emptyFile(other)],
+    ),
+    ...pair(
+      'SQLite',
+      [`sqlite:${own}`, ['export']],
+      ['sqlite3 -json', 'sqlite3', ['-json', other, query]],
+    ),
   ];
-  const pairs = [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
-  return pairs.flatMap(([own, tool]) => [
-    { ...own, reference: own.name },
-    { ...tool, reference: own.name },
-  ]);
+  const newTable = `DROP TABLE IF EXISTS other; CREATE TABLE other (id bigint PRIMARY KEY, ${columns})`;
+  const postgresql = [
+    ...pair(
+      'PostgreSQL',
+      [url, ['import', lines], empty('DROP TABLE IF EXISTS plants, plants_migrations')],
+      // prettier-ignore
+      ['psql \\copy from', 'psql', [url, '-qc', `\\copy other from '${csv}' csv`], empty(newTable)],
+    ),
+    ...pair(
+      'PostgreSQL',
+      [url, ['export']],
+      ['psql \\copy to', 'psql', [url, '-qc', `\\copy (${query}) to '${target}'`]],
+    ),
+  ];
+  return [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
 }
 
 /** Runs a program until it exits. If `target` is set, its output is written to this file. */
