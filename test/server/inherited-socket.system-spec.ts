@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { TOKEN } from '../support/application';
+import { findFreePort } from '../support/free-port';
 import { listen } from '../support/listen';
+import { expectOutcomesMatch, Load } from '../support/load';
+import { readMetric } from '../support/metrics';
 import { CLI_PATH } from '../support/plant-store';
 import { programEnvironment } from '../support/run-folder';
 import { describeWith } from '../support/run';
@@ -29,67 +32,103 @@ os.execvp(sys.argv[1], sys.argv[1:])`;
 
 describe('a service with an inherited socket', () => {
   const home = useServiceHome();
-  let supervisor: ChildProcess | undefined;
+  let supervisors: ChildProcess[] = [];
   let output = '';
   afterEach(() => {
-    // Kills the process group, which includes the service.
-    if (supervisor?.exitCode === null) process.kill(-(supervisor.pid ?? NaN), 'SIGKILL');
-    supervisor = undefined;
+    for (const { pid = NaN, exitCode } of supervisors) {
+      // Kills the process group, which includes the service.
+      if (exitCode === null) process.kill(-pid, 'SIGKILL');
+    }
+    [supervisors, output] = [[], ''];
   });
 
-  function supervise(socket: Server): void {
+  function supervise(socket: Server, healthPort: number): void {
     const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
     const command = ['-c', SUPERVISOR, 'sh', process.execPath, CLI_PATH];
-    supervisor = spawn('sh', command, {
+    const supervisor = spawn('sh', command, {
       cwd: home.folder,
       // The service ignores PORT because it has a socket.
-      env: { ...programEnvironment(), AUTH_TOKENS: TOKEN, PORT: '1' },
+      env: {
+        ...programEnvironment(),
+        AUTH_TOKENS: TOKEN,
+        PORT: '1',
+        HEALTH_PORT: String(healthPort),
+      },
       stdio: ['ignore', 'pipe', 'inherit', fd],
       detached: true,
     });
     supervisor.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    supervisors.push(supervisor);
   }
 
   /** Returns the process id of each service that has listened. */
   const pids = (): number[] =>
     [...output.matchAll(/"pid":(\d+).*Listening on http:/g)].map(([, pid]) => Number(pid));
 
-  it(`accepts every connection while it is restarted ${RESTARTS} times`, async () => {
-    const socket = createServer();
-    const { port } = await listen(socket);
-    supervise(socket);
-    // From now on, only the supervisor and the service have the socket.
-    socket.close();
-    await until(() => pids().length === 1);
-    let count = 0;
-    let isOver = false;
-    /** Opens connections. Throws if one is refused. */
-    const open = async (): Promise<void> => {
-      while (!isOver) {
-        const client = connect(Number(port), '127.0.0.1');
-        await once(client, 'connect');
-        client.resetAndDestroy();
-        count++;
-        await setTimeout(5);
+  it.each([
+    ['one service', 1],
+    ['one of two services', 2],
+  ])(
+    `accepts every connection while %s is restarted ${RESTARTS} times`,
+    async (_name, services) => {
+      const socket = createServer();
+      const { port } = await listen(socket);
+      const healthPorts = [await findFreePort(), await findFreePort()].slice(0, services);
+      for (const healthPort of healthPorts) {
+        supervise(socket, healthPort);
+        await until(() => pids().length === supervisors.length);
       }
-    };
-    const clients = Promise.all(Array.from({ length: 16 }, open));
+      // From now on, only the supervisors and the services have the socket.
+      socket.close();
+      const loads: Load[] = [];
+      const startLoad = (): void => {
+        const urls = [new URL(`http://127.0.0.1:${port}`)];
+        loads.push(Load.startCompeting(urls, 16, { round: loads.length, pause: 5 }));
+      };
+      startLoad();
+      const countBatches = (healthPort: number): Promise<number> =>
+        readMetric(new URL(`http://127.0.0.1:${healthPort}`), 'plant_store_batch_size_count');
+      let count = 0;
+      let isOver = false;
+      /** Opens connections. Throws if one is refused. */
+      const open = async (): Promise<void> => {
+        while (!isOver) {
+          const client = connect(Number(port), '127.0.0.1');
+          await once(client, 'connect');
+          client.resetAndDestroy();
+          count++;
+          await setTimeout(5);
+        }
+      };
+      const clients = Promise.all(Array.from({ length: 16 }, open));
 
-    for (let start = 1; start <= RESTARTS; start++) {
-      const before = count;
-      await until(() => count > before + 100);
+      for (let start = 1; start <= RESTARTS; start++) {
+        const before = count;
+        await until(() => count > before + 100);
+        process.kill(pids().at(-1) ?? NaN, 'SIGTERM');
+        await until(() => pids().length === services + start);
+      }
+      isOver = true;
+      await clients;
+      // One service may accept all connections that are opened at the same moment.
+      await until(async () => {
+        await loads.at(-1)?.stop();
+        startLoad();
+        return (await Promise.all(healthPorts.map(countBatches))).every((batches) => batches > 0);
+      });
+      await loads.at(-1)?.stop();
+      const { status } = await fetch(`http://127.0.0.1:${port}/health/ready`);
       process.kill(pids().at(-1) ?? NaN, 'SIGTERM');
-      await until(() => pids().length > start);
-    }
-    isOver = true;
-    await clients;
-    const { status } = await fetch(`http://127.0.0.1:${port}/health/ready`);
-    process.kill(pids().at(-1) ?? NaN, 'SIGTERM');
-    await until(() => supervisor?.exitCode === 0);
+      await until(() => supervisors.at(-1)?.exitCode === 0);
 
-    expect(output).toContain(`Listening on http://127.0.0.1:${port}`);
-    expect(status).toBe(200);
-  });
+      expect(output).toContain(`Listening on http://127.0.0.1:${port}`);
+      expect(status).toBe(200);
+      expectOutcomesMatch(
+        loads.flatMap(({ creations }) => creations),
+        home.plants(),
+      );
+    },
+  );
 
   describeWith('python3', () => {
     it.each(['AF_UNIX, socket.SOCK_STREAM', 'AF_INET, socket.SOCK_DGRAM'])(

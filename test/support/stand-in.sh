@@ -82,9 +82,10 @@ kubectl() {
 
 systemctl() {
   local unit
-  [[ " enable status start stop restart reload " == *" $1 "* ]] || fail "unknown command $1"
+  [[ " enable disable daemon-reload status start stop restart reload " == *" $1 "* ]] || fail "unknown command $1"
   for unit in "${@:2}"; do
-    [[ $unit == --now || $unit == nginx || -e $UNITS/$unit || -e $UNITS/$unit.service ]] || fail "$unit does not exist"
+    # The file of a template has no instance in its name.
+    [[ $unit == --now || $unit == nginx || -e $UNITS/${unit/@*./@.} || -e $UNITS/$unit.service ]] || fail "$unit does not exist"
   done
   create_store
 }
