@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { scopes } from '../plants/auth/caller';
-import { addEnvFile } from '../server/settings/env-file';
 import { formatForOperator } from '../server/settings/environment';
+import { addSettingsFile } from '../server/settings/settings-file';
 import { version } from '../server/settings/versions';
 import { backUp } from './backup.command';
 import { check } from './check.command';
@@ -60,12 +60,12 @@ function createProgram(): Command {
     .action(({ ready }: { ready?: true }) => checkHealth(ready ? 'ready' : 'live'));
   addTokenCreate(program.command('token').description('create tokens'));
   for (const command of program.commands) {
-    // Commander would ignore all but the last of several files.
+    // Not `--env-file`: Node.js would read that itself. Commander would ignore all but the last of several files.
     const add = (file: string): void => {
-      addEnvFile(file, process.env);
+      addSettingsFile(file, process.env);
     };
     const text = 'read variables from a file; existing environment variables take precedence';
-    (command.commands[0] ?? command).option('--env-file <file>', text, add);
+    (command.commands[0] ?? command).option('--settings <file>', text, add);
   }
   return program;
 }

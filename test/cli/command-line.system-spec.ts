@@ -31,6 +31,8 @@ describe('the command line', () => {
   const help = '(use --help to see the valid commands and options)';
 
   it.each([
+    // Node.js reads `--env-file` itself.
+    ['check --env-file service.env', `error: unknown option '--env-file'\n${help}`],
     ['--port 1', `error: unknown option '--port'\n${help}`],
     [
       'sevre',
@@ -46,6 +48,7 @@ describe('the command line', () => {
       '--expires must be a number of hours or days, such as 12h or 90d.',
     ],
   ])('exits with code 2 and one error message for %j', async (line, sentence) => {
+    writeFileSync(join(folder, 'service.env'), '');
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
 
     expect(outcome).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
@@ -57,16 +60,24 @@ describe('the command line', () => {
     expect(await plantStore(args, { PORT: 'x' })).toMatchObject(badPort);
   });
 
-  it('reads variables from --env-file; environment variables take precedence', async () => {
+  it('reads variables from --settings; environment variables take precedence', async () => {
     const file = join(folder, 'service.env');
     writeFileSync(file, 'PORT=x\nDOCS=x\n');
 
-    const outcome = await plantStore(['--env-file', file], { DOCS: 'true' });
+    const outcome = await plantStore(['--settings', file], { DOCS: 'true' });
 
     expect(outcome).toMatchObject(badPort);
   });
 
-  it('reads the store of each command from --env-file', async () => {
+  it('exits with code 1 when the file of --settings does not exist', async () => {
+    expect(await plantStore(['check', '--settings', '/nope'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: '--settings /nope cannot be read: no such file or directory.\n',
+    });
+  });
+
+  it('reads the store of each command from --settings', async () => {
     const [file, copy] = [join(folder, 'service.env'), join(folder, 'copy.db')];
     writeFileSync(
       file,
@@ -74,11 +85,11 @@ describe('the command line', () => {
     );
     const run = (line: string) => plantStore(line.split(' '), {}, { cwd: folder });
 
-    const created = await run(`token create --env-file ${file}`);
-    const imported = await run(`import --env-file=${file}`);
+    const created = await run(`token create --settings ${file}`);
+    const imported = await run(`import --settings=${file}`);
     const others: unknown[] = [];
     for (const command of ['export', 'check', `backup ${copy}`, `restore ${copy}`]) {
-      others.push((await run(`${command} --env-file ${file}`)).code);
+      others.push((await run(`${command} --settings ${file}`)).code);
     }
 
     expect([created.code, imported.code, ...others]).toEqual([0, 0, 0, 0, 0, 0]);

@@ -1,6 +1,6 @@
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { type StoreLocation, STORES } from '../../plants/store/stores';
-import { readSettingFile } from './env-file';
+import { readSettingFile } from './settings-file';
 import { readText } from './variable-text';
 import { DATABASE, readVariables } from './variables';
 
