@@ -10,7 +10,7 @@ import { exportTo } from './export.command';
 import { checkHealth } from './health.command';
 import { importFile } from './import.command';
 import { restore } from './restore.command';
-import { createAndPrintToken, parseDuration, parseName } from './token-create.command';
+import { createAndPrintToken, parseExpiry, parseName } from './token-create.command';
 import { UsageError } from './usage.error';
 
 /** Runs a command line of the Plant Store. Exit codes: 0 success, 1 failure, 2 invalid usage. */
@@ -98,11 +98,7 @@ function addTokenCreate(group: Command): void {
     .command('create')
     .description('create a token, print it, and append its digest to a token file')
     .option('--name <name>', 'the name of the caller that uses the token', parseName)
-    .option(
-      '--expires <duration>',
-      'how long the token is valid, such as 12h or 90d',
-      parseDuration,
-    )
+    .option('--expires <duration>', 'how long the token is valid, such as 12h or 90d', parseExpiry)
     .addOption(
       new Option('--scope <scope...>', 'what the token may do (default: all)').choices(scopes),
     )

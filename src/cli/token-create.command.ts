@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Scope } from '../plants/auth/caller';
 import { createToken, isTokenName } from '../plants/auth/token-list';
+import { lifetime } from '../server/settings/variable-parsers';
 import { readText } from '../server/settings/variable-text';
 import { UsageError } from './usage.error';
 
@@ -31,12 +32,9 @@ export function parseName(text: string): string {
   );
 }
 
-const UNITS: Record<string, number> = { h: 3_600_000, d: 86_400_000 };
-
 /** Parses a duration. Returns the time when it ends if it starts now, in milliseconds since 1970. */
-export function parseDuration(text: string): number {
-  const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(text) ?? [];
-  const time = Date.now() + Number(number) * (UNITS[unit] ?? NaN);
-  if (!Number.isNaN(time)) return time;
-  throw new UsageError('--expires must be a number of hours or days, such as 12h or 90d.');
+export function parseExpiry(text: string): number {
+  const duration = lifetime.parse(text);
+  if (duration !== undefined) return Date.now() + duration;
+  throw new UsageError(`--expires must be ${lifetime.expected}.`);
 }

@@ -44,8 +44,8 @@ describe('the command line', () => {
       '--name must be a letter followed by up to 63 letters, digits or _.@- characters.',
     ],
     [
-      'token create --expires=90',
-      '--expires must be a number of hours or days, such as 12h or 90d.',
+      'token create --expires=90w',
+      '--expires must be a duration above zero and up to 36500 days: seconds, or a number with the unit ms, s, m, h or d.',
     ],
   ])('exits with code 2 and one error message for %j', async (line, sentence) => {
     writeFileSync(join(folder, 'service.env'), '');

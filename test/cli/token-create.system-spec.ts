@@ -23,9 +23,9 @@ describe('token create', () => {
     expect(findCaller(stdout.trim())).toBe('line 1');
   });
 
-  it('writes the name, expiry and scope of a token', async () => {
+  it.each(['90d', '129600m'])('writes the name, expiry in %s, and scope', async (expires) => {
     const start = Date.now();
-    const options = '--name ci --expires 90d --scope create';
+    const options = `--name ci --expires ${expires} --scope create`;
     const { stdout } = await create(options, { AUTH_TOKENS_FILE: file });
 
     const [, , name, time = ''] =

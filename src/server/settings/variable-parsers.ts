@@ -72,18 +72,21 @@ const quantity = (
   },
 });
 
-const DURATION_UNITS = { '': 1000, ms: 1, s: 1000, m: 60_000 };
+const DURATION_UNITS = { '': 1000, ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Parses a duration in milliseconds. Timers of Node.js cannot be longer than 2^31 ms. */
-const durationFrom = (minMs: number, kind: string): Parser<number> =>
+/** Parses a duration in milliseconds. */
+const durationFrom = (minMs: number, maxDays: number): Parser<number> =>
   quantity(
-    `${kind}: seconds, or a number with the unit ms, s or m`,
+    `a duration${minMs > 0 ? ' above zero and' : ''} up to ${maxDays} days: seconds, or a number with the unit ms, s, m, h or d`,
     DURATION_UNITS,
-    (value) => value >= minMs && value < 2 ** 31,
+    (value) => value >= minMs && value <= maxDays * DURATION_UNITS.d,
   );
 
-export const duration = durationFrom(1, 'a duration above zero');
-export const durationOrZero = durationFrom(0, 'a duration');
+// Timers of Node.js cannot be longer than 2^31 ms.
+export const duration = durationFrom(1, 24);
+export const durationOrZero = durationFrom(0, 24);
+/** How long a token is valid. */
+export const lifetime = durationFrom(1, 36_500);
 
 /** Parses a size in bytes. A string in V8 can have at most about 2^29 characters. */
 export const size = quantity(
