@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
@@ -6,9 +7,19 @@ import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
 import { findValidityError, readTls } from '../server/http/tls';
 
+const ignore = (): void => undefined;
+/** Errors are thrown too, and become the lines of the checks. */
+const WARNINGS_ONLY = {
+  log: ignore,
+  error: ignore,
+  warn: (text: string) => {
+    console.error(text);
+  },
+};
+
 /** Checks the settings, the store, the tokens, the keys of the issuer and the certificate. Prints no secrets. */
 export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
-  Logger.overrideLogger(false);
+  Logger.overrideLogger(WARNINGS_ONLY);
   const { auth, tls, database } = readEnvironment(process.env);
   const { issuer, jwksUrl } = auth;
   // Each check returns a description of what it found, or throws.
@@ -32,6 +43,8 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
     issuer:
       issuer !== undefined &&
       (async () => {
+        // The line of this check says the same as the warning.
+        Logger.overrideLogger(false);
         await checkIssuerKeys(issuer, jwksUrl);
         return `the keys of ${issuer} were fetched`;
       }),
@@ -53,7 +66,14 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
 
 /** @throws Error when the service would not start, or a client would reject the certificate because of its dates */
 function describeCertificate(files: TlsFiles): string {
-  const error = findValidityError(readTls(files).current.cert);
+  const { cert } = readTls(files).current;
+  const error = findValidityError(cert);
   if (error !== undefined) throw new Error(error);
+  const first = new X509Certificate(cert);
+  if (!first.checkIssued(first) && cert.toString().split('-----BEGIN CERTIFICATE-').length === 2) {
+    console.error(
+      `TLS_CERT lacks the certificate of its issuer (${first.issuer.replaceAll('\n', ', ')}). Clients that do not have it reject the connection: append the intermediate certificates.`,
+    );
+  }
   return 'the certificate and its key are valid and match';
 }

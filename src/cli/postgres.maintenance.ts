@@ -1,4 +1,4 @@
-import { describeVersion } from '../plants/store/migrations';
+import { describeVersion, MIGRATIONS } from '../plants/store/migrations';
 import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
 import { toFailure } from '../plants/store/postgres/postgres.errors';
 import { readSchema } from '../plants/store/postgres/postgres.schema';
@@ -7,16 +7,22 @@ import {
   readSettings,
   withSession,
 } from '../plants/store/postgres/postgres.settings';
+import { probe } from '../plants/store/postgres/postgres.statements';
 
 /**
- * Describes the database at an address and what the service would do with it. Changes nothing.
+ * Describes the database at an address and what the service would do with it. Stores nothing.
  *
  * @throws OptionError when the URL or the settings are invalid
  * @throws Error stating why the service cannot use it
  */
 export async function describePostgres(where: Connection): Promise<string> {
   const { name } = new PostgresDriver(where);
-  const store = await withSession(readSettings(where), readSchema).catch((error: unknown) => {
+  const store = await withSession(readSettings(where), async (session) => {
+    const found = await readSchema(session);
+    // Inserts rows and undoes that, as the service does before it is ready.
+    if (found && (found.version ?? MIGRATIONS.length) === MIGRATIONS.length) await probe(session);
+    return found;
+  }).catch((error: unknown) => {
     throw toFailure(name, error);
   });
   if (!store) return `${name}, which has no table plants: the service will create it`;

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/store/migrations';
-import { assertUsableFile } from '../plants/store/sqlite/sqlite.files';
+import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 
 /**
@@ -58,7 +58,9 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   try {
     if (isBackup) assertNoForeignLog(file);
     else assertUsableFile(file);
-    database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+    // A connection that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
+    const readOnly = isBackup || fs.existsSync(walPathOf(file));
+    database = new DatabaseSync(file, { readOnly, timeout: 5000 });
     return work(database);
   } catch (cause) {
     throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });

@@ -1,15 +1,15 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { generate } from 'selfsigned';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { openRepository } from '../../src/plants/store/stores';
-import { TOKEN } from '../support/application';
 import { plantStore, CLI_PATH, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux, type RunResult, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 
+const TOKEN = 'a-long-token-of-tests';
 const home = useServiceHome();
 const createStore = async () =>
   (await openRepository({ sqlite: home.file })).onApplicationShutdown();
@@ -19,12 +19,15 @@ describe('check', () => {
     await createStore();
     const outcome = await plantStore(['check'], {
       DATABASE_URL: `sqlite:${home.file}`,
-      AUTH_TOKENS: TOKEN,
+      AUTH_TOKENS: `${TOKEN},short`,
       AUTH_ISSUER: 'http://127.0.0.1:9',
       AUTH_AUDIENCE: 'plants',
     });
 
-    expect([outcome.code, outcome.stderr]).toEqual([1, '']);
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr).toMatch(
+      /^The token list has a token that can be guessed, .* \(token 2\).*\n$/,
+    );
     const issuer = 'The keys of http://127.0.0.1:9 are not available: ';
     expect(outcome.stdout.trim().split('\n')).toEqual([
       'ok      settings: all variables are valid',
@@ -93,6 +96,26 @@ describe('check', () => {
     ]);
   });
 
+  it('warns of a certificate without that of its issuer', async () => {
+    const ca = await generate([{ name: 'commonName', value: 'CA' }], {
+      extensions: [{ name: 'basicConstraints', cA: true }],
+    });
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'x' }], {
+      ca: { key: ca.private, cert: ca.cert },
+    });
+    writeFileSync(join(home.folder, 'key.pem'), key);
+    const environment = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+
+    const outputs = [];
+    for (const chain of [cert, cert + ca.cert]) {
+      writeFileSync(join(home.folder, 'cert.pem'), chain);
+      outputs.push((await plantStore(['check'], environment, { cwd: home.folder })).stderr);
+    }
+
+    expect(outputs[0]).toMatch(/^TLS_CERT lacks the certificate of its issuer \(CN=CA\)/);
+    expect(outputs[1]).toBe('');
+  });
+
   it('leaves nothing behind in the directory of a new store', async () => {
     const environment = { DATABASE_URL: 'sqlite:new/plants.db', AUTH_TOKENS: TOKEN };
 
@@ -101,6 +124,18 @@ describe('check', () => {
     expect(stdout).toContain('new/plants.db, which the service will create\n');
     expect(readdirSync(home.folder)).toEqual([]);
   });
+
+  it.each([['check'], ['check', '--deep'], ['backup', 'copy.db']])(
+    'leaves no file behind next to a stopped store: %s %s',
+    async (...command) => {
+      await createStore();
+      const environment = { DATABASE_URL: `sqlite:${home.file}`, AUTH_TOKENS: TOKEN };
+
+      const { code } = await plantStore(command, environment, { cwd: home.folder });
+
+      expect([code, readdirSync(dirname(home.file))]).toEqual([0, ['plants.db']]);
+    },
+  );
 
   it('changes nothing in a PostgreSQL database, and prints the identity of its store', async () => {
     const server = await PostgresServer.start();
@@ -111,12 +146,17 @@ describe('check', () => {
     await plantStore(['import'], environment);
     const created = await plantStore(['check'], environment);
     const inProduction = await plantStore(['check'], { ...environment, NODE_ENV: 'production' });
+    const rows = await server.plants();
+    await server.execute('CREATE ROLE reader LOGIN IN ROLE pg_read_all_data');
+    const asReader = server.url().replace('postgres@', 'reader@');
+    const reader = await plantStore(['check'], { ...environment, DATABASE_URL: asReader });
     await server.execute('ALTER TABLE plants DROP tag');
     const misfit = await plantStore(['check'], environment);
     await server.remove();
 
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
-    expect(tables).toEqual([]);
+    expect([tables, rows]).toEqual([[], []]);
+    expect(reader.stdout).toMatch(/^FAILED {2}store: .*: permission denied for table plants/m);
     const risk = `PostgreSQL at ${new URL(server.url()).host}/postgres: fsync is off, so a power loss could lose plants: set it to on.`;
     expect([created.code, created.stderr]).toEqual([0, `${risk}\n`]);
     expect(inProduction.stdout).toContain(`FAILED  store: ${risk}\n`);
