@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { contentOf, type Plant } from '../plants/plant';
 import { pagesOf } from '../plants/plants.repository';
 import { writeNewFile } from './new-file';
-import { withRepository } from './store';
+import { withRepository } from './configured-store';
 
 /**
  * Writes all plants of the store as JSON Lines, in the order of their ids.

@@ -12,7 +12,7 @@ import { NewPlantDto } from '../plants/dto/plant.dto';
 import { parseJson } from '../plants/json';
 import { hasSameContent } from '../plants/plant';
 import type { PlantsRepository } from '../plants/plants.repository';
-import { formatStoreError } from './store';
+import { formatStoreError } from './configured-store';
 
 /** The number of a line, from 1, and its bytes, each decoded as one character. */
 type Line = readonly [number: number, bytes: string];

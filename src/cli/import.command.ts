@@ -1,6 +1,6 @@
 import { accessSync, createReadStream } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { withRepository } from './store';
+import { withRepository } from './configured-store';
 
 /**
  * Stores the plants of a JSON Lines file.

@@ -13,7 +13,7 @@ import {
 import { rewriteWal } from '../plants/store/sqlite/sqlite.wal';
 import { linkOrRename, requireFile, writeNewFile } from './new-file';
 import { copySqlite } from './sqlite.maintenance';
-import { requireSqlitePath } from './store';
+import { requireSqlitePath } from './configured-store';
 import { UsageError } from './usage.error';
 
 const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
