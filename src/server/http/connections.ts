@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
-import type { Metrics } from '../monitoring/metrics';
+import type { Recorder } from '../monitoring/recorder';
 import { securityHeaders } from '../../plants/http/error.filter';
 
 /** How long a rejected client may take to read the response. */
@@ -37,7 +37,7 @@ export class Connections {
   /** The number of requests in progress on all connections. */
   private total = 0;
 
-  constructor(private readonly metrics: Metrics) {}
+  constructor(private readonly recorder: Recorder) {}
 
   /** Wraps the listener for requests of a server. Requests of a connection that ends do not reach it. */
   limit(listener: RequestListener): RequestListener {
@@ -106,7 +106,7 @@ export class Connections {
       }
       const error = createClientError(code);
       socket.end(formatResponse(error));
-      this.metrics.countError(error);
+      this.recorder.recordOnSocket(error, current);
     };
     if (!connection || !previous) end();
     else if (!previous.headersSent) this.endAfter(previous);

@@ -16,6 +16,7 @@ import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
+import { HealthServer } from './health-server';
 import { createServer } from './http-server';
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
@@ -36,7 +37,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
       `Closed a new connection: the limit of ${settings.maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
     );
   });
-  const connections = new Connections(recorder.metrics);
+  const connections = new Connections(recorder);
   const adapter = new FastifyAdapter({
     requestIdHeader: 'x-request-id',
     genReqId: () => randomUUID(),
@@ -63,7 +64,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
-  instance.decorateRequest('receivedAt');
+  instance.decorateRequest('receivedAt').decorate('healthServer', new HealthServer(server));
   addRequestHook(instance, settings.corsOrigins, connections);
   drainOnClose(instance, settings);
   instance.addHook('onSend', (request, reply, _payload, done) => {
@@ -130,6 +131,10 @@ function addRequestHook(
     const error = findHeaderError(raw, reply.raw, connections);
     if (error) {
       done(error);
+      return;
+    }
+    if (instance.healthServer.hides(raw)) {
+      done(new PlantStoreError('notFound'));
       return;
     }
     const noRoute = request.is404 ? createNoRouteError(request, instance) : undefined;

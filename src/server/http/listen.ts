@@ -1,14 +1,11 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { OperatorError } from '../../plants/errors/operator.error';
 import type { Settings } from '../settings/environment';
-import { Metrics } from '../monitoring/metrics';
-import { createHealthServer } from './http-server';
 
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */
 const FIRST_INHERITED_DESCRIPTOR = 3;
@@ -30,14 +27,14 @@ export async function listen(
   if (hasInheritedSocket(process.env)) await listenOnInheritedSocket(app, onFailure);
   else await listenOn(host, 'PORT', (address) => app.listen({ port, host: address }));
   const logger = new Logger('PlantStore');
-  logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
+  logger.log(`Listening on ${urlOf(app.getHttpServer(), settings)}`);
   if (healthPort !== undefined) {
     const instance: FastifyInstance = app.getHttpAdapter().getInstance();
-    const server = createHealthServer(instance, settings, app.get(Metrics));
+    const { server } = instance.healthServer;
     await listenOn(host, 'HEALTH_PORT', (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );
-    logger.log(`Health and metrics also on ${urlOf(server)}`);
+    logger.log(`Health and metrics also on ${urlOf(server, settings)}`);
   }
   // If the service listens on all addresses, this URL has the loopback address.
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
@@ -80,8 +77,8 @@ async function listenOn(
   }
 }
 
-function urlOf(server: Server): string {
+function urlOf(server: Server, { tls }: Settings): string {
   const { address, port } = server.address() as AddressInfo;
   const host = address.includes(':') ? `[${address}]` : address;
-  return `${server instanceof HttpsServer ? 'https' : 'http'}://${host}:${port}`;
+  return `${tls ? 'https' : 'http'}://${host}:${port}`;
 }

@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { PlantStoreError } from '../../plants/errors/errors';
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
 import { parseAddress } from './client-address';
@@ -18,6 +20,7 @@ declare module 'fastify' {
  * listens.
  */
 export class Recorder {
+  private readonly sentOnSocket = new WeakSet<ServerResponse>();
   private readonly rejectedTokens = new RejectedTokenLog();
 
   /** @param accessLog gets a line for each response. Undefined if there is no access log */
@@ -26,9 +29,15 @@ export class Recorder {
     private readonly accessLog: Logger | undefined,
   ) {}
 
+  /** Counts an error that was sent on the socket, instead of the response to a request if it has one. */
+  recordOnSocket(error: PlantStoreError, response: ServerResponse | undefined): void {
+    this.metrics.countError(error);
+    if (response) this.sentOnSocket.add(response);
+  }
+
   record(request: FastifyRequest, reply: FastifyReply): void {
     // Fastify determines another response if it cannot send the first one.
-    if (request.receivedAt === undefined) return;
+    if (request.receivedAt === undefined || this.sentOnSocket.has(reply.raw)) return;
     const duration = performance.now() - request.receivedAt;
     request.receivedAt = undefined;
     const notes = notesOf(request);
