@@ -144,6 +144,16 @@ describe('a service with an inherited socket', () => {
     );
   });
 
+  it('exits with one error message when there are two sockets', async () => {
+    const wrapper = ['sh', '-c', START.replace('FDS=1', 'FDS=2')];
+    const service = home.spawn({ AUTH_TOKENS: TOKEN }, wrapper);
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      'The service manager passes 2 sockets (LISTEN_FDS), but the service listens on one: set ListenStream once, and use HEALTH_PORT for another port.\n',
+    );
+  });
+
   it('listens on PORT when LISTEN_PID is that of another process', async () => {
     const service = await home.start({ LISTEN_FDS: '1', LISTEN_PID: String(process.pid) });
 

@@ -40,9 +40,14 @@ export async function listen(
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
 }
 
+/** @throws OperatorError when there are several sockets: the kernel would accept connections that nobody handles */
 function hasInheritedSocket({ LISTEN_PID, LISTEN_FDS }: NodeJS.ProcessEnv): boolean {
   // The variables may have been meant for a parent of this process.
-  return LISTEN_FDS !== undefined && Number(LISTEN_PID) === process.pid;
+  const count = Number(LISTEN_PID) === process.pid ? Number(LISTEN_FDS ?? 0) : 0;
+  if (count <= 1) return count === 1;
+  throw new OperatorError(
+    `The service manager passes ${count} sockets (LISTEN_FDS), but the service listens on one: set ListenStream once, and use HEALTH_PORT for another port.`,
+  );
 }
 
 async function listenOnInheritedSocket(
