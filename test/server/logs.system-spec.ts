@@ -137,16 +137,17 @@ describe('the log', () => {
     });
 
     it('contains rejected requests once each, with the client address, but without queries, passwords and tokens', async () => {
-      await start({ TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24' });
+      await start({ TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24 ::1' });
       const url = await service.url();
       const send = (line: string, ...headers: string[]) =>
         exchange(url, [`${line} HTTP/1.1`, 'Connection: close', ...headers, '', ''].join('\r\n'));
-      const forwarded = 'X-Forwarded-For: 203.0.113.9, 198.51.100.4:51234, 192.0.2.1';
+      const forwarded =
+        'X-Forwarded-For: 203.0.113.9, 198.51.100.4:51234, [::1]:443, 192.0.2.1:443';
       await send('GET /nothing?access_token=secret', 'Host: x');
       await send('GET http://user:secret@x/%zz?secret', 'Host: x', forwarded);
       await send('POST /plants?secret', 'Host: x', 'Expect: secret');
       await send('POST /plants', 'Host: secret', 'Host: secret');
-      await send('GET /', 'Host: x', 'X-Forwarded-For: {"level":60}');
+      await send('GET /', 'Host: x', 'X-Forwarded-For: {"level":60}', 'traceparent: \x9b31m');
       await send('POST /plants', 'Host: x', 'Authorization: Bearer scraper', forwarded);
 
       const { notFound, malformedRequest, expectationFailed, forbidden } = errorNumbers;
@@ -160,7 +161,7 @@ describe('the log', () => {
         { path: '/', error: notFound },
         { ip: client, path: '/plants', error: forbidden, caller: 'prometheus' },
       ]);
-      expect(service.stdout).not.toMatch(/secret|scraper/);
+      expect(service.stdout).not.toMatch(/secret|scraper|traceparent/);
     });
   });
 });

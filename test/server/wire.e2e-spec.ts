@@ -14,6 +14,7 @@ const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
 const AUTHORIZED = `${POST}Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 const UNDECODABLE = POST.replace('/plants', '/%zz');
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 
@@ -166,6 +167,26 @@ describe('HTTP on the wire', () => {
     const { length } = await exchange(application.url, ALIVE.repeat(count - 1) + last);
 
     expect(length === count).toBe(expected);
+  });
+
+  it.each([
+    ['abc~!', 'abc~!'],
+    ['x'.repeat(128), 'x'.repeat(128)],
+    ['x'.repeat(129), expect.stringMatching(UUID)],
+    ['a b', expect.stringMatching(UUID)],
+    ['\x9b31m', expect.stringMatching(UUID)],
+    ['é', expect.stringMatching(UUID)],
+    ['', expect.stringMatching(UUID)],
+  ] as [string, string][])('returns for the X-Request-Id %j the id %j', async (sent, returned) => {
+    const request = ALIVE.replace(
+      'Host: x',
+      `Host: x\r\nConnection: close\r\nX-Request-Id: ${sent}`,
+    );
+    for (const each of [request, request.replace('/health/live', '/%zz')]) {
+      const [response] = await exchange(application.url, Buffer.from(each, 'latin1'));
+
+      expect(response?.headers['x-request-id']).toEqual(returned);
+    }
   });
 
   it('does not log a client disconnect during the body as a server error', async () => {

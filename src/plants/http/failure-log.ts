@@ -6,12 +6,15 @@ import { type HostRequest, nodeRequest } from './request';
 /** The maximum number of lines about each error number. An unavailable store can fail thousands of requests. */
 const MAX_LINES_PER_SECOND = 10;
 
-/** Returns the log fields that identify a request: its id, and the `traceparent` that the caller sent, if any. */
+/** The form of a `traceparent`, W3C Trace Context section 3.2. */
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0+-)[\da-f]{32}-(?!0+-)[\da-f]{16}-[\da-f]{2}$/;
+
+/** Returns the log fields that identify a request: its id, and the `traceparent` of the caller if it is well-formed. */
 export function requestFields(request: HostRequest): Record<string, unknown> {
   const { traceparent } = nodeRequest(request).headers;
   return {
     ...(request.id !== undefined && { requestId: request.id }),
-    ...(traceparent !== undefined && { traceparent }),
+    ...(TRACEPARENT.test(String(traceparent)) && { traceparent }),
   };
 }
 

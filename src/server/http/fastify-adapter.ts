@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  RequestListener,
+  ServerResponse,
+} from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -13,6 +18,7 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import { headerValues, notesOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
+import { removePorts } from '../monitoring/client-address';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
@@ -39,12 +45,16 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   });
   const connections = new Connections(recorder);
   const adapter = new FastifyAdapter({
-    requestIdHeader: 'x-request-id',
-    genReqId: () => randomUUID(),
+    genReqId: createRequestId,
     trustProxy: [...settings.trustedProxies],
     // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
     serverFactory: (handle: RequestListener) => {
-      const listener = connections.limit(handle);
+      const listener = connections.limit((request, response) => {
+        const { 'x-forwarded-for': forwarded } = request.headers;
+        // Fastify would not recognize a trusted proxy whose address has a port.
+        if (forwarded) request.headers['x-forwarded-for'] = removePorts(String(forwarded));
+        handle(request, response);
+      });
       return server.on('request', listener).on('checkExpectation', listener);
     },
     // While closing, a request on an open connection is handled like any other.
@@ -72,6 +82,12 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     done();
   });
   return adapter;
+}
+
+/** Returns the client's `X-Request-Id` if it cannot harm a terminal or a log, otherwise a new id. */
+function createRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): string {
+  const id = String(headers['x-request-id'] ?? '');
+  return /^[!-~]{1,128}$/.test(id) ? id : randomUUID();
 }
 
 /** Rejects a request whose path cannot be decoded. */
