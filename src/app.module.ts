@@ -62,7 +62,7 @@ function createRateLimit(options: RateLimit): Provider {
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
   const metrics = new Metrics();
-  const recorder = new Recorder(metrics, settings.accessLog ? logger : undefined);
+  const recorder = new Recorder(metrics, logger, settings.accessLog);
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings, metrics),
     createFastifyAdapter(settings, recorder),

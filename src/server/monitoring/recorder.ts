@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { PlantStoreError } from '../../plants/errors/errors';
+import { errorCatalogue, type PlantStoreError } from '../../plants/errors/errors';
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
 import { parseAddress } from './client-address';
 import type { Metrics } from './metrics';
-import { RejectedTokenLog } from './rejected-tokens';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -15,18 +14,28 @@ declare module 'fastify' {
   }
 }
 
+const { invalidToken, forbidden } = errorCatalogue;
+const TOKEN_ERRORS: readonly (number | undefined)[] = [invalidToken.error, forbidden.error];
+
+/** The minimum time between two warnings about a rejected token. */
+const WARNING_INTERVAL_MS = 1000;
+
 /**
  * Records each response in the metrics and the logs when it is determined, whether or not its client still
  * listens.
  */
 export class Recorder {
   private readonly sentOnSocket = new WeakSet<ServerResponse>();
-  private readonly rejectedTokens = new RejectedTokenLog();
+  private nextWarningAt = 0;
 
-  /** @param accessLog gets a line for each response. Undefined if there is no access log */
+  /**
+   * @param hasAccessLog whether each response is logged. Otherwise only rejected tokens are, one per second: OWASP
+   *   ASVS 5.0, 16.3.1 and 16.3.2
+   */
   constructor(
-    readonly metrics: Metrics,
-    private readonly accessLog: Logger | undefined,
+    private readonly metrics: Metrics,
+    private readonly logger: Logger,
+    private readonly hasAccessLog: boolean,
   ) {}
 
   /** Counts an error that was sent on the socket, instead of the response to a request if it has one. */
@@ -43,13 +52,11 @@ export class Recorder {
     const notes = notesOf(request);
     const { caller, plantId, outcome, failure } = notes;
     this.metrics.countRequest(request, reply.statusCode, duration, notes);
-    if (!failure && !this.accessLog) return;
-    // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
-    const address = parseAddress(request.ip);
-    if (failure) this.rejectedTokens.write(request, address, notes);
-    if (!this.accessLog) return;
+    const isWarning = !this.hasAccessLog && TOKEN_ERRORS.includes(failure?.error);
+    if (!this.hasAccessLog && (!isWarning || performance.now() < this.nextWarningAt)) return;
     const fields = {
-      ip: address,
+      // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
+      ip: parseAddress(request.ip),
       method: request.method,
       path: pathOf(request.url),
       caller: caller?.name,
@@ -62,6 +69,12 @@ export class Recorder {
       // Rounded to the microsecond.
       ms: Math.round(duration * 1000) / 1000,
     };
-    this.accessLog.info({ ...requestFields(request), ...fields }, 'request');
+    const line = { ...requestFields(request), ...fields };
+    if (!isWarning) {
+      this.logger.info(line, 'request');
+      return;
+    }
+    this.nextWarningAt = performance.now() + WARNING_INTERVAL_MS;
+    this.logger.warn(line, `Rejected a token: ${failure?.message}`);
   }
 }
