@@ -30,23 +30,20 @@ export interface CreatedPlant extends PlantContent {
   readonly isReplay: boolean;
 }
 
-/**
- * The only error that {@link PlantStoreClient.create} rejects with. `cause` is the underlying error, or the
- * reason of an abort.
- */
+/** The only error of {@link PlantStoreClient.create}. `cause` is the underlying error, or the reason of an abort. */
 export class CreationError extends Error {
   /** The `error` number of the last response. Undefined if Plant Store did not send it, or if there was none. */
   readonly error?: number | undefined;
   /** The HTTP status of the last response. Undefined if the last attempt got none. */
   readonly status?: number | undefined;
   /**
-   * `not stored` if every attempt was rejected before anything was stored. `unknown` if an attempt may have
-   * succeeded: call `create` again with the same key. If `status` is set but `error` is not, check the URL
-   * first.
+   * `not stored` if every attempt sent nothing, or was rejected before anything was stored. `unknown` if an
+   * attempt may have succeeded: call `create` again with the same key. If `status` is set but `error` is not,
+   * check the URL first.
    */
   readonly outcome: 'not stored' | 'unknown';
 
-  constructor({ message, cause, error, status, outcome }: CreationErrorFields) {
+  constructor({ message, cause, error, status, outcome }: Failure) {
     super(message, { cause });
     this.name = 'CreationError';
     this.error = error;
@@ -55,27 +52,27 @@ export class CreationError extends Error {
   }
 }
 
-type CreationErrorFields = Pick<
-  CreationError,
-  'message' | 'cause' | 'error' | 'status' | 'outcome'
->;
-
+type Fields = 'message' | 'cause' | 'error' | 'status' | 'outcome';
 /** The result of an attempt that did not succeed, as far as the client knows. */
-interface Failure extends CreationErrorFields {
+interface Failure extends Pick<CreationError, Fields> {
   readonly isFinal?: boolean;
   readonly retryAfterMs?: number | undefined;
 }
+type Result = CreatedPlant | Failure;
 
+type Property = keyof PlantContent;
 /** The properties of a plant in a response. */
-const CONTENT_PROPERTIES = Object.keys({
-  name: true,
-  tag: true,
-} satisfies Record<keyof PlantContent, true>) as (keyof PlantContent)[];
+const PROPERTIES = Object.keys({ name: 0, tag: 0 } satisfies Record<Property, 0>) as Property[];
 
 /** Retryable statuses: slow network, rate limit, overload, restart, or unknown outcome. */
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
 /** The longest delay of a timer. A longer one would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Matches how Node.js fails before a connection is open: system call, code (time-out, certificate) or message. */
+const CONNECT_ERRORS =
+  /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|bad port)$/;
+const NO_TOKEN: Failure = { message: 'No token: timed out', outcome: 'not stored' };
+const TIMED_OUT: Failure = { message: 'No response: timed out', outcome: 'unknown' };
 /** How many characters a response may have beyond the length of the request. */
 const MAX_EXTRA_RESPONSE_CHARS = 64 * 1024;
 
@@ -96,9 +93,7 @@ export class PlantStoreClient {
   constructor({ url, token }: PlantStoreClientOptions) {
     const base = String(url).replace(/\/*$/, '/');
     if (!/^https?:\/\/[^/?#@]+\/[^?#]*$/i.test(base)) {
-      throw new TypeError(
-        'url must be an absolute http: or https: URL without credentials, query or fragment.',
-      );
+      throw new TypeError('url must be an http(s) URL without credentials, query or fragment.');
     }
     this.url = new URL('plants', base);
     const text = typeof token === 'function' ? undefined : parseToken(token);
@@ -108,71 +103,75 @@ export class PlantStoreClient {
   /**
    * Creates a plant. After a connection error, 408, 429, 502, 503 or 504, retries the request with the same
    * idempotency key. Does not follow redirects.
-   * @throws CreationError if the service rejects the request, if the request cannot be created, on abort,
-   *   and if `timeout` leaves no time for another attempt
+   * @throws CreationError if no response says that the plant is stored, also for an invalid argument
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<CreatedPlant> {
-    const { idempotencyKey: key = crypto.randomUUID(), timeout = 60_000, signal } = options;
-    const body = toJson(plant);
-    if (typeof timeout !== 'number' || !(timeout > 0)) {
-      throw invalidValueError('timeout', 'a number of milliseconds above 0', timeout);
-    }
-    const end = performance.now() + timeout;
-    // A shorter attempt would probably time out, and its outcome would be `unknown`.
-    const minAttemptMs = Math.min(timeout / 10, 1000);
-    let outcome: CreationError['outcome'] = 'not stored';
-    let failure: Failure = { message: 'Nothing was sent.', outcome };
-    const assertTimeFor = (durationMs: number): void => {
-      if (performance.now() + durationMs <= end) return;
-      const message = `Gave up after ${timeout} ms. ${failure.message}`;
-      throw new CreationError({ ...failure, message, outcome });
-    };
-
-    for (let delayMs = 100; ; delayMs = Math.min(2 * delayMs, 5000)) {
-      if (signal?.aborted) {
-        const message = `Aborted. ${failure.message}`;
-        throw new CreationError({ ...failure, message, outcome, cause: signal.reason });
+    let failure: Failure = { message: 'Nothing was sent.', outcome: 'not stored' };
+    // What a timeout of the current attempt means.
+    let late = NO_TOKEN;
+    const onSend = (): Failure => (late = TIMED_OUT);
+    try {
+      const call = readArguments(plant, options);
+      const { timeout, signal } = call;
+      const end = performance.now() + timeout;
+      // A shorter attempt would probably time out, and its outcome would be `unknown`.
+      const minAttemptMs = Math.min(timeout / 10, 1000);
+      const assertTimeFor = (durationMs: number): void => {
+        if (!signal.aborted && performance.now() + durationMs <= end) return;
+        const why = signal.aborted ? 'Aborted' : `Gave up after ${timeout} ms`;
+        const cause: unknown = signal.reason ?? failure.cause;
+        throw new CreationError({ ...failure, message: `${why}. ${failure.message}`, cause });
+      };
+      for (let delayMs = 100; ; delayMs = Math.min(2 * delayMs, 5000)) {
+        // Timers can fire late.
+        assertTimeFor(minAttemptMs);
+        // The service responds within 20 seconds. After that, the connection is probably dead.
+        const limitMs = Math.min(timeout / 2, 25_000, end - performance.now());
+        late = NO_TOKEN;
+        const attempt = withTimeout(limitMs, signal, (stop) => this.send(call, stop, onSend));
+        const result = (await attempt) ?? late;
+        if ('isReplay' in result) return result;
+        failure = failure.outcome === 'unknown' ? { ...result, outcome: 'unknown' } : result;
+        if (failure.isFinal) throw new CreationError(failure);
+        // Full jitter, so that clients that failed at the same time do not retry at the same time.
+        const pauseMs = Math.min(failure.retryAfterMs ?? Math.random() * delayMs, MAX_TIMER_MS);
+        assertTimeFor(pauseMs + minAttemptMs);
+        await withTimeout(pauseMs, signal, () => new Promise(() => undefined));
       }
-      // Timers can fire late.
-      assertTimeFor(minAttemptMs);
-      // The service responds within 20 seconds. After that, the connection is probably dead.
-      const limitMs = Math.min(timeout / 2, 25_000, end - performance.now());
-      const attempt = withTimeout(limitMs, signal, (stop) => this.send(body, key, stop));
-      const result = await attempt.catch(toNoResponse);
-      if ('isReplay' in result) return result;
-      failure = result;
-      if (failure.outcome === 'unknown') outcome = 'unknown';
-      if (failure.isFinal) throw new CreationError({ ...failure, outcome });
-      // Full jitter, so that clients that failed at the same time do not retry at the same time.
-      const pauseMs = Math.min(failure.retryAfterMs ?? Math.random() * delayMs, MAX_TIMER_MS);
-      assertTimeFor(pauseMs + minAttemptMs);
-      await withTimeout(pauseMs, signal, () => new Promise(() => undefined)).catch(() => undefined);
+    } catch (cause) {
+      if (cause instanceof CreationError) throw cause;
+      // Not `String(cause)`, which throws for an object without a prototype.
+      const text = (Object(cause) as { toString?: () => string }).toString?.();
+      const { outcome } = late === NO_TOKEN ? failure : late;
+      const message = `The request cannot be created: ${text}`;
+      throw new CreationError({ message, cause, outcome });
     }
   }
 
-  private async send(body: string, key: string, end: AbortSignal): Promise<CreatedPlant | Failure> {
-    let request: Request;
-    let token: string;
+  /** Makes one attempt. Calls `onSend` before `fetch`. Rejects if there is no request to send. */
+  private async send(call: Call, stop: AbortSignal, onSend: () => void): Promise<Result> {
+    const { body, key, content } = call;
+    // Checked here, because the error of `Request` would show a malformed token.
+    const token = parseToken(await this.token());
+    const headers = {
+      Authorization: `Bearer ${token}`,
+      'Content-Type': 'application/json',
+      'Idempotency-Key': key,
+    };
+    const options = { method: 'POST', headers, body, redirect: 'manual', signal: stop } as const;
+    const request = new Request(this.url, options);
+    if (!stop.aborted) onSend();
     try {
-      // Checked here, because the error of `Request` would show a malformed token.
-      token = parseToken(await this.token());
-      const headers = {
-        Authorization: `Bearer ${token}`,
-        'Content-Type': 'application/json',
-        'Idempotency-Key': key,
-      };
-      const options = { method: 'POST', headers, body, redirect: 'manual', signal: end } as const;
-      request = new Request(this.url, options);
-    } catch (cause) {
-      const message = `The request cannot be created: ${String(cause)}`;
-      return { message, outcome: 'not stored', cause, isFinal: true };
+      const response = await fetch(request);
+      const text = await readText(response, body.length + MAX_EXTRA_RESPONSE_CHARS);
+      const json: unknown = await new Response(text).json().catch(() => undefined);
+      const result = readResponse(response, text, json, content);
+      if ('isReplay' in result) return result;
+      // A server may repeat the request in its errors.
+      return { ...result, message: result.message.replaceAll(token, 'TOKEN').slice(0, 500) };
+    } catch (error) {
+      return toNoResponse(error);
     }
-    const response = await fetch(request);
-    const text = await readText(response, body.length + MAX_EXTRA_RESPONSE_CHARS);
-    const result = readResponse(response, text, parseObject(body));
-    if ('isReplay' in result) return result;
-    // A server may repeat the request in its errors.
-    return { ...result, message: result.message.replaceAll(token, 'TOKEN').slice(0, 500) };
   }
 }
 
@@ -183,43 +182,54 @@ function parseToken(token: unknown): string {
   throw new TypeError('token must be a non-empty string of visible ASCII characters.');
 }
 
-/** @throws CreationError if the id is not an exact integer */
-function toJson(plant: NewPlant): string {
+type Call = ReturnType<typeof readArguments>;
+/** @throws CreationError if the id is not an exact integer, or the timeout is not above 0 */
+function readArguments(plant: NewPlant, options: CreateOptions) {
   const { id } = plant;
-  if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
-    throw invalidValueError('id', 'a bigint or a safe integer', id);
-  }
-  // JSON.stringify throws on a bigint. The first 0 is the placeholder of the id.
-  return JSON.stringify({ id: 0, ...contentOf(plant) }).replace('0', String(id));
-}
-
-function contentOf(plant: Partial<PlantContent>): PlantContent {
-  const entries = CONTENT_PROPERTIES.map((property) => [property, plant[property]] as const);
-  return Object.fromEntries(
-    entries.filter(([, value]) => value !== undefined),
+  check('id', id, 'a bigint or a safe integer', typeof id === 'bigint' || Number.isSafeInteger(id));
+  const given = PROPERTIES.map((name) => [name, plant[name]] as const);
+  const content = Object.fromEntries(
+    given.filter(([, text]) => text !== undefined),
   ) as unknown as PlantContent;
+  const { timeout = 60_000, signal = new AbortController().signal } = options;
+  const isTime = typeof timeout === 'number' && timeout > 0;
+  check('timeout', timeout, 'a number of milliseconds above 0', isTime);
+  const { idempotencyKey: key = crypto.randomUUID() } = options;
+  // JSON.stringify throws on a bigint. The first 0 is the placeholder of the id.
+  const body = JSON.stringify({ id: 0, ...content }).replace('0', String(id));
+  return { body, content, key, timeout, signal };
 }
 
-function invalidValueError(name: string, expected: string, value: unknown): CreationError {
+function check(name: string, value: unknown, expected: string, isValid: boolean): void {
+  if (isValid) return;
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
   const message = `The ${name} must be ${expected}, not ${text}.`;
-  return new CreationError({ message, outcome: 'not stored' });
+  throw new CreationError({ message, outcome: 'not stored' });
 }
 
 /**
- * Converts the error of an attempt. Keeps only its code and message as `cause`, because the parser error of
- * Node.js contains the bytes of the response, which may repeat the token.
+ * Converts the error of `fetch`. Keeps only code and message as `cause`, because the parser error of Node.js
+ * contains the bytes of the response, which may repeat the token.
  */
 function toNoResponse(error: unknown): Failure {
-  const { code, message } = innermostError(error);
-  const cause = Object.assign(new Error(message), code !== undefined && { code });
-  return { message: `No response: ${message || (code ?? 'unknown')}`, outcome: 'unknown', cause };
+  const causes = innermostErrors(error);
+  const text = causes.map(({ message, code }) => message || (code ?? 'unknown')).join(', ');
+  const cause = Object.assign(new Error(text), causes[0]?.code && { code: causes[0].code });
+  // Only Node.js wraps its errors. Deno and Bun may report a refused connection after a request was received.
+  const reasons = causes.map(({ syscall, code, message }) => syscall ?? code ?? message);
+  if (causes[0] !== error && reasons.every((reason) => CONNECT_ERRORS.test(reason))) {
+    return { message: `No connection: ${text}`, outcome: 'not stored', cause };
+  }
+  return { message: `No response: ${text}`, outcome: 'unknown', cause };
 }
 
-/** Returns the innermost cause. The error of Node.js is only `fetch failed`; its causes contain the reason. */
-function innermostError(error: unknown): { readonly message: string; readonly code?: string } {
-  const { cause } = error as Error;
-  return cause ? innermostError(cause) : (error as Error);
+type SystemError = Error & { readonly code?: string; readonly syscall?: string };
+/** Returns the innermost causes: one, or one per address. The error of Node.js is only `fetch failed`. */
+function innermostErrors(error: unknown): SystemError[] {
+  const { cause, errors } = Object(error) as { cause?: unknown; errors?: unknown };
+  if (cause) return innermostErrors(cause);
+  if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(innermostErrors);
+  return [Object(error) as SystemError];
 }
 
 /** Reads the body of a response. If it is longer than `limit` characters, returns the beginning, which is not JSON. */
@@ -237,16 +247,13 @@ async function readText({ body }: Response, limit: number): Promise<string> {
 }
 
 /** Decides whether a response means that the plant was created. */
-function readResponse(
-  { status, headers, type, url }: Response,
-  text: string,
-  sent: Record<string, unknown>,
-): CreatedPlant | Failure {
-  const { error, message, ...plant } = parseObject(text);
-  const isSame = CONTENT_PROPERTIES.every((property) => plant[property] === sent[property]);
+function readResponse(response: Response, text: string, json: unknown, sent: PlantContent): Result {
+  const { status, headers, type, url } = response;
+  const { error, message, ...plant } = Object(json) as Record<string, unknown>;
+  const isSame = PROPERTIES.every((property) => plant[property] === sent[property]);
   // A captive portal or a proxy may also return 200.
   if (status === 200 && typeof plant.name === 'string' && isSame) {
-    return { ...contentOf(sent), isReplay: headers.get('Idempotent-Replayed') === 'true' };
+    return { ...sent, isReplay: headers.get('Idempotent-Replayed') === 'true' };
   }
   const header = headers.get('Retry-After') ?? '';
   const delayMs = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
@@ -259,42 +266,27 @@ function readResponse(
   if (status < 400 || typeof message !== 'string' || Math.floor(number / 100) !== status) {
     const what = type === 'opaqueredirect' ? 'A redirect' : `Response ${status}`;
     const content = headers.get('Location') ?? (/^\s*</.test(text) ? 'a page' : text);
-    return {
-      ...failure,
-      message: `${what} from ${url} is not a plant store response. Check the URL. Received: ${content || 'nothing'}`,
-      outcome: 'unknown',
-    };
+    const sentence = `${what} from ${url} is not a plant store response. Check the URL. Received: ${content || 'nothing'}`;
+    return { ...failure, message: sentence, outcome: 'unknown' };
   }
   const outcome = status < 500 || status === 503 ? 'not stored' : 'unknown';
   return { ...failure, message, error: number, outcome };
 }
 
-/** Parses a JSON object. Returns an empty object if the text is anything else. */
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    return { ...(JSON.parse(text) as object) };
-  } catch {
-    return {};
-  }
-}
-
-/** Rejects after `limitMs` milliseconds or on abort. `AbortSignal.any` is not used, because it can miss a timeout. */
-function withTimeout<T>(
-  limitMs: number,
-  outer: AbortSignal | undefined,
-  work: (stop: AbortSignal) => Promise<T>,
-): Promise<T> {
+type Work<T> = (stop: AbortSignal) => Promise<T>;
+/** Resolves to undefined after `limitMs` or on abort. `AbortSignal.any` is not used, because it can miss a timeout. */
+function withTimeout<T>(limitMs: number, signal: AbortSignal, work: Work<T>) {
   const controller = new AbortController();
-  return new Promise<T>((resolve, reject) => {
+  return new Promise<T | undefined>((resolve, reject) => {
     const end = (): void => {
       clearTimeout(timer);
-      // Also removes the abort listener.
+      signal.removeEventListener('abort', end);
+      resolve(undefined);
       controller.abort();
-      reject(new Error('timed out'));
     };
+    signal.addEventListener('abort', end);
     const timer = setTimeout(end, limitMs);
-    outer?.addEventListener('abort', end, { signal: controller.signal });
-    if (outer?.aborted) end();
+    if (signal.aborted) end();
     void work(controller.signal).then(resolve, reject).finally(end);
   });
 }

@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import {
   type CreateOptions,
@@ -184,13 +186,56 @@ describe('PlantStoreClient', () => {
     expect(inspect(failure, { showHidden: true, depth: null })).not.toContain(TOKEN);
   });
 
-  it('reports why there is no response', async () => {
+  const readTlsFile = (name: string) => readFileSync(join(__dirname, '../support/tls', name));
+  const tlsServer = createTlsServer({
+    key: readTlsFile('server.key'),
+    cert: readTlsFile('server.crt'),
+  });
+  afterAll(() => tlsServer.close());
+
+  it.each<[string, () => unknown]>([
+    ['ECONNREFUSED', async () => `http://localhost:${await findFreePort()}`],
+    ['ENOTFOUND|EAI_AGAIN', () => 'http://plants.invalid'],
+    ['bad port', () => 'http://localhost:6666'],
+    ['self-signed certificate', async () => `https://localhost:${(await listen(tlsServer)).port}`],
+  ])('reports that nothing is stored on %s', async (message, findUrl) => {
     // The pause is so long that the client makes no second attempt.
     jest.spyOn(Math, 'random').mockReturnValue(1e6);
-    const url = `http://localhost:${await findFreePort()}`;
+    await connect();
+    const url = String(await findUrl());
     const failure = await createAndFail(new PlantStoreClient({ url, token: TOKEN }));
 
-    expect(String(failure)).toContain('ECONNREFUSED');
+    expect(failure).toMatchObject({ outcome: 'not stored' });
+    expect(String(failure)).toMatch(new RegExp(`No connection: .*(${message})`));
+  });
+
+  const failFetch = (cause: unknown) => new TypeError('fetch failed', { cause });
+  const createError = (code: string, syscall?: string) =>
+    Object.assign(new Error(code), { code }, syscall && { syscall });
+  const refused = createError('ECONNREFUSED', 'connect');
+  const slow = createError('ETIMEDOUT', 'connect');
+  const lost = createError('ECONNRESET', 'read');
+
+  it.each<[CreationError['outcome'], string, ...errors: unknown[]]>([
+    ['not stored', 'no address accepts one', failFetch(new AggregateError([refused, slow]))],
+    ['unknown', 'one of two addresses loses it', failFetch(new AggregateError([refused, lost]))],
+    ['unknown', 'no reason is known', failFetch(new AggregateError([]))],
+    ['not stored', 'connecting is slow', failFetch(createError('UND_ERR_CONNECT_TIMEOUT'))],
+    ['not stored', 'the host is wrong', failFetch(createError('ERR_TLS_CERT_ALTNAME_INVALID'))],
+    ['unknown', 'packets are rejected', failFetch(createError('ECONNREFUSED', 'read'))],
+    ['unknown', 'a write fails', failFetch(createError('EPIPE', 'write'))],
+    ['unknown', 'the socket is closed', failFetch(createError('UND_ERR_SOCKET'))],
+    ['unknown', 'it is lost, and then refused', failFetch(lost), failFetch(refused)],
+    ['unknown', 'Bun finds no host', createError('ENOTFOUND', 'getaddrinfo')],
+    ['unknown', 'Deno is refused', failFetch(new Error('client error (Connect): refused'))],
+    ['unknown', 'the error is not an object', null],
+  ])('retries a connection, and reports %s, when %s', async (outcome, _when, ...errors) => {
+    const client = await connect([taken]);
+    const fetches = jest.spyOn(globalThis, 'fetch');
+    for (const error of errors) fetches.mockRejectedValueOnce(error);
+
+    expect(await createAndFail(client)).toMatchObject({ error: errorNumbers.idTaken, outcome });
+    expect(fetches).toHaveBeenCalledTimes(errors.length + 1);
   });
 
   it.each([2 ** 40, Infinity])('accepts the long timeout %d', async (timeout) => {
@@ -315,7 +360,8 @@ describe('PlantStoreClient', () => {
 
   it.each<[string, Fault[], Token, number | undefined, object]>([
     ['nothing responds', Array<Fault>(9).fill('no response'), TOKEN, 300, { outcome: 'unknown' }],
-    ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
+    ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'not stored' }],
+    ['each token is late', [], () => sleep(250, TOKEN), 400, { outcome: 'not stored' }],
     [
       'Retry-After is later',
       [createRejection(bodies.unavailable, '99')],
