@@ -370,6 +370,7 @@ describe('PlantStoreClient', () => {
       NOT_STORED,
     ],
   ])('gives up when %s', async (_what, faults, token, timeout, expected) => {
+    jest.spyOn(Math, 'random').mockReturnValue(0);
     const failure = await createAndFail(await connect(faults, token), { timeout });
 
     expect(failure).toMatchObject(expected);
