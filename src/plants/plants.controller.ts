@@ -98,8 +98,9 @@ export class PlantsController {
 }
 
 /**
- * Creates a subclass of the controller with a guard: the decorators of one class would be the same in every
- * application of the process. The OpenAPI document declares what our own guard responds.
+ * Creates a subclass of the controller with a guard, because the decorators of one class would be the same in every
+ * application of the process, and `overrideGuard` finds only guards in decorators. The OpenAPI document declares what
+ * our own guard responds.
  */
 export function protectWith(guard: Type<CanActivate>): Type<PlantsController> {
   const GuardedController = class extends PlantsController {};

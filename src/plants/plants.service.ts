@@ -4,7 +4,7 @@ import { NewPlantDto } from './dto/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
 import { isInt64 } from './int64';
-import { contentOf, type CreatedPlant, type Plant } from './plant';
+import type { CreatedPlant, Plant } from './plant';
 import { PlantsRepository } from './plants.repository';
 
 /** Options of {@link PlantsService.create}. */
@@ -52,7 +52,7 @@ export class PlantsService {
     const outcome = await this.plants.insert(newPlant, key);
     if (outcome === 'taken') throw new IdTakenError();
     if (outcome === 'keyReused') throw new IdempotencyKeyReusedError();
-    return { id: newPlant.id, ...contentOf(newPlant), isReplay: outcome === 'replayed' };
+    return { ...newPlant, isReplay: outcome === 'replayed' };
   }
 
   /**
