@@ -46,7 +46,7 @@ export class PlantsService {
     plant: Plant,
     { idempotencyKey, caller }: CreatePlantOptions = {},
   ): Promise<CreatedPlant> {
-    const newPlant = NewPlantDto.from(plant);
+    const newPlant: Plant = NewPlantDto.from(plant);
     const key =
       idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
     const outcome = await this.plants.insert(newPlant, key);
