@@ -1,29 +1,26 @@
 import type { IncomingMessage } from 'node:http';
+import { MIMEType } from 'node:util';
 import { PlantStoreError } from '../errors/errors';
 import { headerValues } from './request';
 
-const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** RFC 9110 section 5.6.4. A backslash escapes the character after it. */
-const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
-/** `utf8` is not a registered name, but some clients send it. */
-const CHARSET = 'charset=(?:utf-?8|"utf-?8")';
-const PARAMETER = `${CHARSET}|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
-
-/** A media type, RFC 9110 section 8.3.1. Parameters may be empty, section 5.6.6. */
-const JSON_IN_UTF_8 = new RegExp(
-  `^application/json[ \\t]*(?:;[ \\t]*(?:(?:${PARAMETER})[ \\t]*)?)*$`,
-  'i',
-);
+/**
+ * A `charset` other than UTF-8 anywhere: MIMEType keeps the first of several. `utf8` is not a registered name, but some
+ * clients send it.
+ */
+const OTHER_CHARSET = /charset(?!=(?:utf-?8|"utf-?8")[ \t]*(?:;|$))/i;
 
 /**
- * Whether a `Content-Type` value means JSON in UTF-8: `application/json`, in any case, with well-formed
- * parameters. A `charset`, if present, must be `utf-8` or `utf8`.
- *
- * Why not a library: `content-type` and Node's `MIMEType` accept malformed parameters. All of them,
- * `fast-content-type-parse` too, keep one of two charsets and hide the other.
+ * Whether a `Content-Type` value means JSON in UTF-8: `application/json`, in any case, with any parameters. A
+ * `charset`, if present, must be `utf-8` or `utf8`. Node.js ignores malformed parameters.
  */
 export function isJsonMediaType(contentType: string): boolean {
-  return contentType === 'application/json' || JSON_IN_UTF_8.test(contentType);
+  if (contentType === 'application/json') return true;
+  try {
+    const { essence } = new MIMEType(contentType);
+    return essence === 'application/json' && !OTHER_CHARSET.test(contentType);
+  } catch {
+    return false;
+  }
 }
 
 /** @throws PlantStoreError unless the body is declared as JSON in UTF-8 without a content coding */
