@@ -28,7 +28,7 @@ describe('check', () => {
     expect(outcome.stderr).toMatch(
       /^The token list has a token that can be guessed, .* \(token 2\).*\n$/,
     );
-    const issuer = 'The keys of http://127.0.0.1:9 are not available: ';
+    const issuer = 'The keys of http://127.0.0.1:9 cannot be fetched: ';
     expect(outcome.stdout.trim().split('\n')).toEqual([
       'ok      settings: all variables are valid',
       `ok      store: SQLite file ${home.file}, schema version ${MIGRATIONS.length}`,

@@ -4,7 +4,8 @@ import { LruMap } from 'toad-cache';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
 import type { Grant, Scope } from './caller';
-import { IssuerKeys, loadJose } from './issuer-keys';
+import { IssuerKeys } from './issuer-keys';
+import { loadJose } from './load-jose';
 
 export type JwtOptions = ServiceAuthOptions &
   Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
@@ -78,7 +79,7 @@ export class JwtVerifier {
     };
     let reason: unknown;
     try {
-      return await jwtVerify(token, await this.keys.open(), options);
+      return await jwtVerify(token, this.keys.find, options);
     } catch (error) {
       reason = error;
     }

@@ -6,6 +6,7 @@ import type { ServiceAuthOptions } from './auth.options';
 import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
+import { loadJose } from './load-jose';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
 /** The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request. */
@@ -67,7 +68,9 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
 
   async onModuleInit(): Promise<void> {
     this.file?.start();
-    await this.jwt?.keys.start();
+    if (!this.jwt) return;
+    await loadJose();
+    void this.jwt.keys.start();
   }
 
   onApplicationShutdown(): void {
@@ -77,15 +80,11 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
 }
 
 /**
- * Fetches the keys of an issuer once. This is not in issuer-keys, because the type declarations of that file
- * refer to `jose`, which a host may not have installed.
+ * Fetches the keys of an issuer once.
  *
  * @throws Error saying why the keys cannot be used
  */
 export async function checkIssuerKeys(issuer: string, jwksUrl?: string): Promise<void> {
-  try {
-    await (await new IssuerKeys(issuer, jwksUrl).open()).reload();
-  } catch (error) {
-    throw (error as Error).cause ?? error;
-  }
+  const problem = await new IssuerKeys(issuer, jwksUrl).check();
+  if (problem !== '') throw new Error(problem);
 }
