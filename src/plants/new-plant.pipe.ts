@@ -11,7 +11,8 @@ import {
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, nodeRequest, notesOf } from './http/request';
 import { parseJson } from './json';
-import { PLANTS_OPTIONS, type ResolvedOptions } from './plants.options';
+import { PLANTS_OPTIONS } from './plants.options';
+import type { ResolvedOptions } from './resolve-options';
 
 /**
  * Reads the content of a request as a {@link NewPlantDto}, or rejects it. The content is exact if the body is

@@ -11,11 +11,11 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard } from './auth/bearer.guard';
-import { type Caller, CallerOfRequest } from './auth/caller';
+import type { Caller } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto } from './dto/plant.dto';
 import { ErrorFilter } from './http/error.filter';
-import { type HostRequest, HttpRequest, notesOf } from './http/request';
+import { CallerOfRequest, type HostRequest, HttpRequest, notesOf } from './http/request';
 import {
   IDEMPOTENCY_KEY,
   IDEMPOTENT_REPLAYED,

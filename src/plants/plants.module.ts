@@ -18,11 +18,10 @@ import {
   PLANTS_OPTIONS,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
-  type ResolvedOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
-import { assertTypes, METHOD_TYPES, resolveOptions } from './resolve-options';
+import { assertTypes, METHOD_TYPES, type ResolvedOptions, resolveOptions } from './resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');

@@ -2,7 +2,6 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import type { AuthOptions } from './auth/auth.options';
-import type { StoreLocation } from './store/stores';
 import type { PlantsRepository } from './plants.repository';
 
 /** The injection token of {@link ResolvedOptions}. */
@@ -98,12 +97,3 @@ export interface PlantsModuleExtras {
 
 /** Defaults that the module and the service share. */
 export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 64 * 1024 };
-
-/** The options of the host, checked and with defaults. */
-export interface ResolvedOptions {
-  readonly bodyLimit: number;
-  /** Unused if a guard of the host protects the route. */
-  readonly auth: AuthOptions;
-  /** Unused if the host has its own repository. */
-  readonly store: StoreLocation;
-}

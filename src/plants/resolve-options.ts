@@ -8,9 +8,17 @@ import {
   type PlantsModuleExtras,
   type PlantsModuleOptions,
   type PostgresOptions,
-  type ResolvedOptions,
 } from './plants.options';
 import { isProduction } from './production';
+
+/** The options of the host, checked and with defaults. */
+export interface ResolvedOptions {
+  readonly bodyLimit: number;
+  /** Unused if a guard of the host protects the route. */
+  readonly auth: AuthOptions;
+  /** Unused if the host has its own repository. */
+  readonly store: StoreLocation;
+}
 
 /**
  * Checks the options as the host passes them or its factory returns them, and adds defaults.

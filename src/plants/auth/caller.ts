@@ -1,6 +1,3 @@
-import { createParamDecorator } from '@nestjs/common';
-import { type HostRequest, notesOf } from '../http/request';
-
 /** The caller of a request. Never holds the token. */
 export interface Caller {
   /** The name in the token list, or the subject of a JWT. */
@@ -13,12 +10,6 @@ export interface Caller {
    */
   readonly tokenDigest?: string;
 }
-
-/** Returns the caller of a request. Undefined if the guard named none. */
-export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
-  const { caller } = notesOf(context.switchToHttp().getRequest<HostRequest>());
-  return typeof caller?.name === 'string' ? caller : undefined;
-});
 
 /** The scopes to which tokens can be limited: creating plants, and reading the metrics. */
 export const scopes = ['create', 'metrics'] as const;
