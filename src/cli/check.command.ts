@@ -45,8 +45,9 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
       (async () => {
         // The line of this check says the same as the warning.
         Logger.overrideLogger(false);
-        await checkIssuerKeys(issuer, jwksUrl);
-        return `the keys of ${issuer} were fetched`;
+        const issuers = [issuer].flat();
+        await checkIssuerKeys(issuers, jwksUrl);
+        return `the keys of ${issuers.join(' and ')} were fetched`;
       }),
     TLS: tls && (() => describeCertificate(tls)),
   };

@@ -89,7 +89,7 @@ const EXTRAS: TypesOf<PlantsModuleExtras> = {
 };
 // prettier-ignore
 const AUTH_TYPES: TypesOf<AuthOptions> = {
-  tokens: 'list of strings', tokensFile: 'string', issuer: 'string',
+  tokens: 'list of strings', tokensFile: 'string', issuer: 'string or list of strings',
   audience: 'string or list of strings', jwksUrl: 'string', scope: 'string',
 };
 // prettier-ignore

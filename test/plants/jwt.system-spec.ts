@@ -152,7 +152,9 @@ describe('a JWT', () => {
     await expectRejection(token, errorBodies.tokenExpired);
   });
 
-  it.each(['a.b.c', 'a.b.c.d.e', '..', 'e30.e30.e30', 'eyJhbGciOiJFUzI1NiJ9..'])(
+  it('is rejected without claims', () => expectRejection('e30.e30.e30', wrongClaim('iss')));
+
+  it.each(['a.b.c', 'a.b.c.d.e', '..', 'e30.W10.e30', 'eyJhbGciOiJFUzI1NiJ9..'])(
     'is rejected: %s',
     (token) => expectRejection(token),
   );

@@ -7,6 +7,7 @@ import { expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { AUDIENCE, type TokenDraft, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { plantStore } from '../support/plant-store';
 import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
@@ -29,6 +30,35 @@ describe('the service with a token file or an issuer', () => {
     await response.arrayBuffer();
     return response.status;
   }
+
+  it('accepts the tokens of each issuer, also while another one is down', async () => {
+    const [up, down] = [
+      await OpenIdProvider.start(makeKey('ES256')),
+      await OpenIdProvider.start(makeKey('ES256')),
+    ];
+    const tokens = [await up.requestAccessToken(), await down.requestAccessToken()];
+    const redraft = ({ payload }: TokenDraft): unknown => (payload.iss = down.issuer);
+    const forged = await up.requestAccessToken({ redraft });
+    const statuses = () => Promise.all(tokens.map((token) => post(`Bearer ${token}`)));
+    await down.stop();
+    const AUTH_ISSUER = `${up.issuer} ${down.issuer}`;
+    service = await home.start({ ...trust(up), AUTH_ISSUER });
+
+    expect(await statuses()).toEqual([200, 503]);
+    await down.start(makeKey('ES256'));
+    tokens[1] = await down.requestAccessToken();
+    expect(await statuses()).toEqual([200, 200]);
+    expect(await post(`Bearer ${forged}`)).toBe(401);
+
+    for (const provider of [up, down]) await provider.stop();
+    expect(service.stdout).toContain(`Fetched the keys of ${up.issuer}.`);
+    expect(service.stdout).toContain(`The keys of ${down.issuer} cannot be fetched: `);
+    const checked = await plantStore(['check'], { ...trust(up), AUTH_ISSUER });
+    expect(checked.stdout).toContain(
+      `FAILED  issuer: The keys of ${up.issuer} cannot be fetched: `,
+    );
+    expect(checked.stdout).toContain(`; The keys of ${down.issuer} cannot be fetched: `);
+  });
 
   it('starts while its issuer is down, logs that, and stops immediately on SIGTERM', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
@@ -165,6 +195,8 @@ describe('the scopes of a token', () => {
     [{ scope: 'plants:read plants:create' }, undefined, undefined],
     [{ scope: undefined, scp: all.split(' ') }, undefined, undefined],
     [{ scope: ['plants:create'], scp: 'plants:read x' }, undefined, undefined],
+    [{ scope: undefined, roles: all.split(' ') }, undefined, undefined],
+    [{ scope: 'plants:create', permissions: ['plants:read', 7] }, undefined, undefined],
     [{ scope: 'plants:create' }, all, 'plants:read'],
     [{ scope: 'plants:read' }, all, undefined],
     [{ scope: undefined }, all, 'plants:read'],

@@ -12,18 +12,21 @@ export interface AuthOptions {
   /** Path of a file of accepted tokens. It is reloaded when it changes. */
   readonly tokensFile?: string | undefined;
   /**
-   * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
-   * `https:` URL (or `http:` to a loopback address).
+   * The OpenID Connect issuers whose JWT access tokens are accepted: the values of their `iss` claim, `https:` URLs
+   * (or `http:` to a loopback address).
    */
-  readonly issuer?: string | undefined;
+  readonly issuer?: string | readonly string[] | undefined;
   /** The accepted audiences: the `aud` claim must contain at least one of them. Required with an issuer. */
   readonly audience?: string | readonly string[] | undefined;
   /**
-   * URL of the issuer's keys.
+   * URL of the issuer's keys, if there is a single issuer.
    * @default found by OpenID Connect Discovery, section 4
    */
   readonly jwksUrl?: string | undefined;
-  /** The scope tokens that JWTs must have to create plants, separated by spaces. */
+  /**
+   * The scope tokens (RFC 6749 section 3.3) that JWTs must have to create plants, separated by spaces. They are read
+   * from the claims `scope`, `scp`, `roles` and `permissions`.
+   */
   readonly scope?: string | undefined;
 }
 
@@ -56,11 +59,20 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
     return errors;
   }
   const urlRule = 'must be an https: URL (http: only to a loopback address)';
-  if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
+  const issuers = [issuer].flat();
+  if (!issuers.every((each) => isTrustworthyUrl(each) && !/[?#]/.test(each))) {
     reject('issuer', `${urlRule} without a query or fragment`);
   }
-  if (![audience].flat().some((each) => each)) reject('issuer', 'requires ', 'auth.audience');
+  if (audience === undefined) reject('issuer', 'requires ', 'auth.audience');
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', urlRule);
+  if (jwksUrl !== undefined && issuers.length > 1)
+    reject('jwksUrl', 'requires a single auth.issuer');
+  for (const option of ['scope', 'metricsScope'] as const) {
+    // RFC 6749 section 3.3. Responses quote them.
+    if (!/^[!#-[\]-~ ]*$/.test(options[option] ?? '')) {
+      reject(option, 'must be scopes separated by spaces, without quotation marks and backslashes');
+    }
+  }
   return errors;
 }
 

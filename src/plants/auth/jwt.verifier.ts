@@ -31,15 +31,17 @@ interface AcceptedToken extends Grant {
 }
 
 /**
- * Accepts the JWT access tokens of one OpenID Connect issuer, RFC 9068, and follows the practices of
+ * Accepts the JWT access tokens of OpenID Connect issuers, RFC 9068, and follows the practices of
  * RFC 8725. Accepted tokens are cached by their digest. Rejected tokens are not cached.
  */
 export class JwtVerifier {
-  readonly keys: IssuerKeys;
+  /** The keys of each issuer. */
+  readonly keys: ReadonlyMap<unknown, IssuerKeys>;
   private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_JWTS);
 
   constructor(private readonly options: JwtOptions) {
-    this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
+    const { issuer, jwksUrl } = options;
+    this.keys = new Map([issuer].flat().map((each) => [each, new IssuerKeys(each, jwksUrl)]));
   }
 
   /**
@@ -54,7 +56,7 @@ export class JwtVerifier {
     const { payload, protectedHeader } = await this.verifySignature(token);
     assertAccessToken(protectedHeader, payload);
 
-    const { issuer } = this.options;
+    const { iss: issuer = '' } = payload;
     // RFC 9068 section 2.2 requires both; `sub` identifies the client when there is no user.
     const name = [payload.sub, payload.client_id].find((value) => typeof value === 'string');
     const caller =
@@ -68,10 +70,9 @@ export class JwtVerifier {
 
   /** @throws PlantStoreError when the signature or a registered claim is not valid, or the keys are not available */
   private async verifySignature(token: string): Promise<JWTVerifyResult> {
-    const { errors, jwtVerify } = await loadJose();
-    const { issuer, audience } = this.options;
+    const { decodeJwt, errors, jwtVerify } = await loadJose();
+    const { audience } = this.options;
     const options: JWTVerifyOptions = {
-      issuer,
       audience: [audience].flat(),
       algorithms: ALGORITHMS,
       requiredClaims: ['exp'],
@@ -79,7 +80,10 @@ export class JwtVerifier {
     };
     let reason: unknown;
     try {
-      return await jwtVerify(token, this.keys.find, options);
+      const claims = decodeJwt(token);
+      const keys = this.keys.get(claims.iss);
+      if (!keys) throw new errors.JWTClaimValidationFailed('unknown issuer', claims, 'iss');
+      return await jwtVerify(token, keys.find, options);
     } catch (error) {
       reason = error;
     }
@@ -100,9 +104,16 @@ export class JwtVerifier {
     throw new InvalidTokenError(describeInvalidClaim(reason, errors));
   }
 
-  private findMissingScopes({ scope, scp }: JWTPayload): Grant['missingScopes'] {
-    // RFC 9068 section 2.2.3 defines one string. Some issuers use "scp" or an array.
-    const values = [scope, scp].flat().filter((value) => typeof value === 'string');
+  private findMissingScopes({
+    scope,
+    scp,
+    roles,
+    permissions,
+  }: JWTPayload): Grant['missingScopes'] {
+    // RFC 9068 section 2.2.3 defines `scope` as one string. Some issuers use other claims or an array.
+    const values = [scope, scp, roles, permissions]
+      .flat()
+      .filter((value) => typeof value === 'string');
     const granted = values.flatMap((value) => value.split(' '));
     const { scope: create, metricsScope: metrics = create } = this.options;
     const required = { create, metrics } satisfies Record<Scope, string | undefined>;

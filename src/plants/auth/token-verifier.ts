@@ -14,7 +14,7 @@ const MAX_CACHED_DIGESTS = 1000;
 
 /**
  * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
- * and the keys of the issuer from the start of the application until its shutdown.
+ * and the keys of the issuers from the start of the application until its shutdown.
  *
  * @example
  * ```ts
@@ -70,21 +70,22 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     this.file?.start();
     if (!this.jwt) return;
     await loadJose();
-    void this.jwt.keys.start();
+    for (const keys of this.jwt.keys.values()) void keys.start();
   }
 
   onApplicationShutdown(): void {
     this.file?.stop();
-    this.jwt?.keys.stop();
+    for (const keys of this.jwt?.keys.values() ?? []) keys.stop();
   }
 }
 
 /**
- * Fetches the keys of an issuer once.
+ * Fetches the keys of each issuer once.
  *
  * @throws Error saying why the keys cannot be used
  */
-export async function checkIssuerKeys(issuer: string, jwksUrl?: string): Promise<void> {
-  const problem = await new IssuerKeys(issuer, jwksUrl).check();
-  if (problem !== '') throw new Error(problem);
+export async function checkIssuerKeys(issuers: readonly string[], jwksUrl?: string): Promise<void> {
+  const checks = issuers.map((issuer) => new IssuerKeys(issuer, jwksUrl).check());
+  const problems = (await Promise.all(checks)).filter((problem) => problem !== '');
+  if (problems.length > 0) throw new Error(problems.join('; '));
 }

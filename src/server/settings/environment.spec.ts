@@ -6,7 +6,7 @@ import { VARIABLES } from './variables';
 import { OperatorError } from '../../plants/errors/operator.error';
 
 const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
-const AUTH = { issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
+const AUTH = { issuer: [ISSUER.AUTH_ISSUER], audience: ['plants'] };
 const DIGEST = '0'.repeat(64);
 
 function findError(environment: NodeJS.ProcessEnv): string {
@@ -66,6 +66,10 @@ describe('readEnvironment', () => {
     [{ ACCESS_LOG: 'TRUE' }, { accessLog: true }],
     [{ DOCS: 'false' }, { docs: false }],
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokensFile: 'tokens.txt' } }],
+    [
+      { ...ISSUER, AUTH_ISSUER: 'https://a  https://b' },
+      { auth: { ...AUTH, issuer: ['https://a', 'https://b'] } },
+    ],
     [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
     [{ ...ISSUER, AUTH_SCOPE_METRICS: 'c' }, { auth: { ...AUTH, metricsScope: 'c' } }],
     [{ ...ISSUER, AUTH_JWKS_URL: 'http://[::1]' }, { auth: { ...AUTH, jwksUrl: 'http://[::1]' } }],
@@ -120,9 +124,15 @@ describe('readEnvironment', () => {
     ...[
       'id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org',
       'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1',
+      'https://a.example https://b.example/?tenant=1', 'https://a.example,https://b.example',
     ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
-    ...each('AUTH_SCOPE', 'a "b', 'a\\', 'ä').map((scope) => ({ ...scope, ...ISSUER })),
+    { AUTH_JWKS_URL: 'https://a/keys', AUTH_ISSUER: 'https://a https://b', AUTH_AUDIENCE: 'x' },
+    ...each('AUTH_SCOPE', '"plants"', 'pl\\ants', 'plänts', 'a\nb').map((s) => ({
+      ...s,
+      ...ISSUER,
+    })),
+    { AUTH_SCOPE_METRICS: '"plants"', ...ISSUER },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('rejects %j with an error that names the variable and shows no secret', (environment) => {

@@ -12,16 +12,13 @@ export interface Parser<T> {
 /** Any string. It is validated in combination with other variables. */
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
-export const audiences: Parser<readonly string[]> = {
-  expected: 'audiences, separated by spaces and not by commas',
+const words = (what: string): Parser<readonly string[]> => ({
+  expected: `${what}, separated by spaces and not by commas`,
   parse: (text) => (text.includes(',') ? undefined : text.split(/\s+/)),
-};
+});
 
-/** Scopes (RFC 6749 section 3.3), which stand in quotation marks in a challenge. */
-export const scopes: Parser<string> = {
-  expected: 'scopes, separated by spaces, without quotation marks and backslashes',
-  parse: (text) => /^[ !#-[\]-~]+$/.exec(text)?.[0],
-};
+export const audiences = words('audiences');
+export const issuers = words('issuers');
 
 // A Map, because an object also has names such as `constructor`.
 const FLAGS = new Map([

@@ -43,11 +43,11 @@ export const SETTINGS = {
 export const AUTH = {
   tokens: variable('AUTH_TOKENS', parsers.tokens),
   tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyString),
-  issuer: variable('AUTH_ISSUER', parsers.anyString),
+  issuer: variable('AUTH_ISSUER', parsers.issuers),
   audience: variable('AUTH_AUDIENCE', parsers.audiences),
   jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString),
-  scope: variable('AUTH_SCOPE', parsers.scopes),
-  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.scopes),
+  scope: variable('AUTH_SCOPE', parsers.anyString),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString),
 };
 
 export const DATABASE = {
