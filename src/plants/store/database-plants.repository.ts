@@ -46,7 +46,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
-      // A batch that has timed out is no failure of the store: the health has noticed that it is slow.
+      // A batch that has timed out is not a failure of the store: the health has noticed that it is slow.
       if (!(error instanceof StoreFailure)) throw error;
       // Either only this plant was rejected, or the database rejects all of them.
       if (error.kind === 'row') void this.health.probe();

@@ -14,7 +14,7 @@ export interface PlantRange {
 }
 
 /**
- * What a failure means:
+ * The meaning of a failure:
  *
  * - `row`: the database rejected this plant alone.
  * - `notStored`: nothing was stored. The next attempt may succeed.

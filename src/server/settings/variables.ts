@@ -100,7 +100,7 @@ export function readVariables<T extends Table>(
   return Object.fromEntries(values) as Values<T>;
 }
 
-/** What Kubernetes sets for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
+/** Names of variables that Kubernetes sets for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT|PORT)/;
 
 /** Returns a sentence for each unknown `AUTH_` variable: if it were ignored, the service could accept other tokens. */

@@ -5,7 +5,7 @@ import { StoreFailure } from '../store-driver';
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_ATTEMPTS = 10;
 
-/** What an error of a statement means for its rows and its session. */
+/** The meaning of an error of a statement for its rows and its session. */
 export interface StatementFailure {
   /**
    * - `retry`: nothing was stored; another attempt may succeed.
