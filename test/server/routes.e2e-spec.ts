@@ -74,7 +74,7 @@ describe('security headers', () => {
 
     // prettier-ignore
     expect(Object.keys(headers)).toEqual([
-      'content-type', 'x-request-id', 'content-length', 'date', 'connection',
+      'x-request-id', 'content-type', 'content-length', 'date', 'connection',
     ]);
   });
 });

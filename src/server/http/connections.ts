@@ -4,11 +4,17 @@
  * the next turn of the event loop. Without it, a few hundred connections fill the memory.
  */
 import { randomUUID } from 'node:crypto';
-import { type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import type { Recorder } from '../monitoring/recorder';
-import { securityHeaders } from '../../plants/http/error.filter';
+import { securityHeaders } from '../../plants/http/security-headers';
+import { validateHeaders } from './header-validation';
 
 /** How long a rejected client may take to read the response. */
 const LINGER_MS = 2000;
@@ -75,11 +81,18 @@ export class Connections {
     return connection;
   }
 
-  /** Ends the connection after a response, and processes nothing after its request. */
-  endAfter(response: ServerResponse): void {
+  /** Ends a connection after a response, and processes nothing after its request. */
+  private endAfter(response: ServerResponse): void {
     response.setHeader('Connection', 'close');
     const connection = this.connections.get(response.req.socket);
     if (connection) connection.isEnding = true;
+  }
+
+  /** Returns the error of a request with malformed headers, which is then the last of its connection. */
+  validate(request: IncomingMessage, response: ServerResponse): PlantStoreError | undefined {
+    const error = validateHeaders(request);
+    if (error) this.endAfter(response);
+    return error;
   }
 
   /** Handles the event `clientError` of a server. */

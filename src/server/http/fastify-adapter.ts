@@ -1,46 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  IncomingHttpHeaders,
-  IncomingMessage,
-  RequestListener,
-  ServerResponse,
-} from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import {
-  BodyTooLargeError,
-  MalformedRequestError,
-  PlantStoreError,
-} from '../../plants/errors/errors';
-import { securityHeaders } from '../../plants/http/error.filter';
-import { headerValues, notesOf } from '../../plants/http/request';
+import { MalformedRequestError } from '../../plants/errors/errors';
+import { notesOf } from '../../plants/http/request';
+import { securityHeaders } from '../../plants/http/security-headers';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
 import { removePorts } from '../monitoring/client-address';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
-import { corsHeaders, isPreflight, preflightHeaders } from './cors';
+import { corsHeaders } from './cors';
 import { HealthServer } from './health-server';
 import { createServer } from './http-server';
-
-/** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
-const DRAIN_TIME_FRACTION = 0.8;
-
-/** How long connections stay open at shutdown, so that their next response can close them. */
-const CLOSE_DELAY_MS = 500;
+import { addRoutingHook } from './routing';
+import { drainOnClose } from './shutdown';
 
 /**
  * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body. Before it
  * closes, it waits for the responses of accepted requests, up to a limit. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
+  const { corsOrigins, maxConnections } = settings;
   const server = createServer(settings);
-  server.maxConnections = settings.maxConnections;
+  server.maxConnections = maxConnections;
   server.once('drop', () => {
     new Logger('PlantStore').warn(
-      `Closed a new connection: the limit of ${settings.maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
+      `Closed a new connection: the limit of ${maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
     );
   });
   const connections = new Connections(recorder);
@@ -75,7 +62,14 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
   instance.decorateRequest('receivedAt').decorate('healthServer', new HealthServer(server));
-  addRequestHook(instance, settings.corsOrigins, connections);
+  instance.addHook('onRequest', (request, reply, done) => {
+    request.receivedAt = performance.now();
+    void reply.header('X-Request-Id', request.id);
+    if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
+    if (corsOrigins.length > 0) void reply.headers(corsHeaders(request.raw, corsOrigins));
+    done(connections.validate(request.raw, reply.raw));
+  });
+  addRoutingHook(instance, corsOrigins);
   drainOnClose(instance, settings);
   instance.addHook('onSend', (request, reply, _payload, done) => {
     recorder.record(request, reply);
@@ -97,109 +91,9 @@ function rejectUnrouted(
   connections: Connections,
 ): void {
   const failure =
-    findHeaderError(request.raw, reply.raw, connections) ??
+    connections.validate(request.raw, reply.raw) ??
     new MalformedRequestError('The request target is malformed.');
   notesOf(request).failure = failure;
   void reply.code(failure.getStatus()).headers({ ...securityHeaders, 'X-Request-Id': request.id });
   void reply.send(failure.body);
-}
-
-/** Returns the error of a request with malformed headers, if any. It is then the last of its connection. */
-function findHeaderError(
-  request: IncomingMessage,
-  response: ServerResponse,
-  connections: Connections,
-): PlantStoreError | undefined {
-  const error = validateHeaders(request);
-  if (error) connections.endAfter(response);
-  return error;
-}
-
-/**
- * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
- * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
- */
-function validateHeaders(request: IncomingMessage): PlantStoreError | undefined {
-  const { headers, httpVersion } = request;
-  const { length } = headerValues(request, 'host');
-  if (length > 1 || (length === 0 && httpVersion !== '1.0')) {
-    return new MalformedRequestError('The request must have exactly one Host header.');
-  }
-  const { expect, 'transfer-encoding': coding } = headers;
-  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
-    return new MalformedRequestError('The only Transfer-Encoding is chunked, in HTTP/1.1.');
-  }
-  const isMet = expect === undefined || /100-continue/i.test(expect);
-  return isMet ? undefined : new PlantStoreError('expectationFailed');
-}
-
-/** Sets the headers of every response, and rejects requests with malformed headers or without a route. */
-function addRequestHook(
-  instance: FastifyInstance,
-  origins: readonly string[],
-  connections: Connections,
-): void {
-  instance.addHook('onRequest', (request, reply, done) => {
-    request.receivedAt = performance.now();
-    const { raw } = request;
-    if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
-    if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
-    const error = findHeaderError(raw, reply.raw, connections);
-    if (error) {
-      done(error);
-      return;
-    }
-    if (instance.healthServer.hides(raw)) {
-      done(new PlantStoreError('notFound'));
-      return;
-    }
-    const noRoute = request.is404 ? createNoRouteError(request, instance) : undefined;
-    const methods = noRoute?.headers.Allow;
-    if (methods !== undefined && isPreflight(request, origins)) {
-      void reply.code(204).headers(preflightHeaders(request, methods)).send();
-    } else {
-      done(noRoute);
-    }
-  });
-}
-
-/** Creates the error for a request without a route: an unknown path, or a method that the path does not support. */
-function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
-  // hasRoute() would interpret the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter((method) => {
-    const route = instance.findRoute({ method, url }) as { readonly params: object } | null;
-    // A wildcard route does not mean that this path exists.
-    return route !== null && !('*' in route.params);
-  });
-  if (allowed.length === 0) return new PlantStoreError('notFound');
-  const headers = { Allow: allowed.join(', ') };
-  return new PlantStoreError('methodNotAllowed', undefined, { headers });
-}
-
-/**
- * Makes every response close its connection once the application closes, and gives connections that are in use
- * a moment to get such a response. Then Fastify stops listening, closes idle connections, and waits for the
- * requests in progress.
- */
-function drainOnClose(
-  instance: FastifyInstance,
-  { shutdownTimeout, shutdownGrace }: Settings,
-): void {
-  const { server } = instance;
-  const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
-  let isClosing = false;
-  instance.addHook('onSend', (request, reply, _payload, done) => {
-    void reply.header('X-Request-Id', request.id);
-    // An oversized body may never end, RFC 9110 section 15.5.14.
-    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
-    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
-    done();
-  });
-  instance.addHook('preClose', async () => {
-    isClosing = true;
-    setTimeout(() => {
-      server.closeAllConnections();
-    }, limitMs).unref();
-    if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
-  });
 }

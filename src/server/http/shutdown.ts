@@ -2,10 +2,19 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
+import { BodyTooLargeError } from '../../plants/errors/errors';
+import { notesOf } from '../../plants/http/request';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
 import { Readiness } from '../monitoring/health';
 import { onSignal } from './signals';
+
+/** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
+const DRAIN_TIME_FRACTION = 0.8;
+
+/** How long connections stay open at shutdown, so that their next response can close them. */
+const CLOSE_DELAY_MS = 500;
 
 /** How long responses may take to leave once only a restart can make the store usable again. */
 const FINAL_DRAIN_MS = 1000;
@@ -58,6 +67,33 @@ export function handleShutdown(
     return close(0);
   };
   void restartNeeded.then(closeAfterFailure).catch(onFailure);
+}
+
+/**
+ * Makes every response close its connection once the application closes, and gives connections that are in use
+ * a moment to get such a response. Then Fastify stops listening, closes idle connections, and waits for the
+ * requests in progress.
+ */
+export function drainOnClose(
+  instance: FastifyInstance,
+  { shutdownTimeout, shutdownGrace }: Settings,
+): void {
+  const { server } = instance;
+  const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
+  let isClosing = false;
+  instance.addHook('onSend', (request, reply, _payload, done) => {
+    // An oversized body may never end, RFC 9110 section 15.5.14.
+    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
+    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
+    done();
+  });
+  instance.addHook('preClose', async () => {
+    isClosing = true;
+    setTimeout(() => {
+      server.closeAllConnections();
+    }, limitMs).unref();
+    if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
+  });
 }
 
 /**
