@@ -20,6 +20,7 @@ import { until } from '../support/until';
 
 const DOCS = join(__dirname, '../../docs');
 const CREATE_REQUESTS_PER_SECOND = 150;
+const GET = 'GET / HTTP/1.1\r\nHost: x';
 
 const home = useServiceHome();
 let proxy: TestProcess | undefined;
@@ -61,17 +62,41 @@ describe.each([
     expect(statuses.length).toBeGreaterThan(CREATE_REQUESTS_PER_SECOND * 5);
   });
 
-  it('requests get an Error body when no instance is reachable', async () => {
+  it('requests get an Error body when no instance is reachable, also with headers of nearly 16 KiB', async () => {
     await startProxy();
 
-    await expectError(errorNumbers.unavailable, 'Host: x\r\nConnection: close');
+    for (const length of [1, 15_900]) {
+      const request = `${GET}\r\nConnection: close\r\nX-Long: ${'x'.repeat(length)}`;
+      await expectError(errorNumbers.unavailable, request);
+    }
   });
 });
 
-it('nginx responds to malformed headers with an Error body', async () => {
+it.each([
+  ['two Host headers', errorNumbers.malformedRequest, `${GET}\r\nHost: y`],
+  ['a space before a colon', errorNumbers.malformedRequest, `${GET}\r\nHost : y`],
+  ['no path', errorNumbers.malformedRequest, 'GET'],
+  ['a TLS handshake', errorNumbers.malformedRequest, '\x16\x03\x01'],
+  ['an invalid escape', errorNumbers.malformedRequest, 'GET /%zz HTTP/1.1\r\nHost: x'],
+  ['no Host', errorNumbers.malformedRequest, 'GET / HTTP/1.1'],
+  ['an unknown version', errorNumbers.malformedRequest, 'GET / HTTP/3.0\r\nHost: x'],
+  ['an unknown coding', errorNumbers.malformedRequest, `${GET}\r\nTransfer-Encoding: gzip`],
+  ['an invalid length', errorNumbers.malformedRequest, `${GET}\r\nContent-Length: x`],
+  ['TRACE', errorNumbers.methodNotAllowed, GET.replace('GET', 'TRACE')],
+  ['an internal path', errorNumbers.notFound, GET.replace('/', '/once')],
+  ['a long path', errorNumbers.headersTooLarge, GET.replace('/', `/${'x'.repeat(20_000)}`)],
+  ['a long header', errorNumbers.headersTooLarge, `${GET}\r\nX: ${'x'.repeat(20_000)}`],
+])('nginx responds to %s with an Error body', async (_name, error, request) => {
   await startNginx();
 
-  await expectError(errorNumbers.malformedRequest, 'Host: x\r\nHost: y');
+  await expectError(error, `${request}\r\nConnection: close`);
+});
+
+it('nginx passes a request of HTTP/1.0 without a Host header to the service', async () => {
+  await home.start({ PORT: String(ports.a) });
+  await startNginx();
+
+  expect(await send('GET /health/live HTTP/1.0')).toMatch(/^HTTP\/1.1 200 /);
 });
 
 it('behind HAProxy, the promotion of a standby after the primary was killed loses no acknowledged plant and stores each plant once', async () => {
@@ -191,11 +216,16 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
   });
 }
 
-/** Sends a request with some headers, and expects a response with the Error body. */
-async function expectError(error: number, headers: string): Promise<void> {
+/** Sends the lines of a request. Returns the response when the proxy has closed the connection. */
+async function send(lines: string): Promise<string> {
   const socket = connect(ports.proxy);
-  socket.write(`GET / HTTP/1.1\r\n${headers}\r\n\r\n`);
-  const response = await text(socket);
+  socket.write(`${lines}\r\n\r\n`, 'latin1');
+  return text(socket);
+}
+
+/** Sends a request, and expects a response with the Error body. */
+async function expectError(error: number, lines: string): Promise<void> {
+  const response = await send(lines);
   expect(response.startsWith(`HTTP/1.1 ${String(error).slice(0, 3)} `)).toBe(true);
   expect(response).toMatch(/\r\ncontent-type: application\/json\r\n/i);
   expect(response).toContain(`{"error":${error},`);
