@@ -85,7 +85,10 @@ describe('check', () => {
       notAfterDate: inDays(to),
       ca: { key: ca.private, cert: ca.cert },
     });
-    writeFileSync(join(home.folder, 'cert.pem'), what === 'is alone' ? cert : `${cert}\n${ca.cert}`);
+    writeFileSync(
+      join(home.folder, 'cert.pem'),
+      what === 'is alone' ? cert : `${cert}\n${ca.cert}`,
+    );
     writeFileSync(join(home.folder, 'key.pem'), key);
     const environment = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 
