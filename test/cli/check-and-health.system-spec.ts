@@ -37,18 +37,6 @@ describe('check', () => {
     ]);
   });
 
-  it('fails if no token of the token file is valid', async () => {
-    const AUTH_TOKENS_FILE = join(home.folder, 'tokens.txt');
-    writeFileSync(AUTH_TOKENS_FILE, '# none');
-
-    const { code, stdout } = await plantStore(['check'], { AUTH_TOKENS_FILE, AUTH_TOKENS: TOKEN });
-
-    expect([code, stdout]).toEqual([
-      1,
-      expect.stringContaining('FAILED  tokens: AUTH_TOKENS_FILE has no '),
-    ]);
-  });
-
   describeOnLinux(() => {
     it.each([
       ['a directory that it cannot write', 'data', 'new.db', 0o500],

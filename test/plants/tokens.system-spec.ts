@@ -94,6 +94,12 @@ describe('the service with a token file or an issuer', () => {
 
       await until(async () => (await post('Bearer removed-from-the-file').catch(() => 0)) === 401);
       expect(service.stdout).toContain('has no token that is valid now.');
+      const environment = { AUTH_TOKENS_FILE: join(home.folder, 'tokens.txt') };
+      const { code, stdout } = await plantStore(['check'], environment);
+      expect([code, stdout]).toEqual([
+        1,
+        expect.stringContaining('FAILED  tokens: AUTH_TOKENS_FILE'),
+      ]);
     });
   });
 
