@@ -114,7 +114,7 @@ describe('the log', () => {
       expect(await requests('status', 'error', 'caller', 'id', 'outcome')).toEqual([
         { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
         { status: 200, caller: 'ci', id: BIG, outcome: 'replayed' },
-        { status: 400, error: idTaken, caller: 'token 1', id: BIG, outcome: 'conflict' },
+        { status: 400, error: idTaken, caller: 'token 1', id: BIG, outcome: 'taken' },
         { status: 400, error: empty, caller: 'ci', outcome: 'invalid' },
         { status: 400, error: tooLarge, caller: 'ci', outcome: 'invalid' },
         { status: 401, error: invalidToken },

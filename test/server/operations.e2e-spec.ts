@@ -49,7 +49,7 @@ describe('a service', () => {
     expect(
       findMissingLines(body, [
         'plant_store_creations_total{outcome="created"} 1',
-        'plant_store_creations_total{outcome="conflict"} 1',
+        'plant_store_creations_total{outcome="taken"} 1',
         'plant_store_creations_total{outcome="invalid"} 1',
         'plant_store_creations_total{outcome="unavailable"} 0',
         `plant_store_errors_total{error="${errorNumbers.malformedRequest}"} 2`,

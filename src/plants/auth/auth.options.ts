@@ -65,8 +65,9 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
   }
   if (audience === undefined) reject('issuer', 'requires ', 'auth.audience');
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', urlRule);
-  if (jwksUrl !== undefined && issuers.length > 1)
+  if (jwksUrl !== undefined && issuers.length > 1) {
     reject('jwksUrl', 'requires a single auth.issuer');
+  }
   for (const option of ['scope', 'metricsScope'] as const) {
     // RFC 6749 section 3.3. Responses quote them.
     if (!/^[!#-[\]-~ ]*$/.test(options[option] ?? '')) {

@@ -19,12 +19,12 @@ export interface CatalogueEntry {
  *
  * - `created`, `replayed`: the plant is stored, by this request or by an earlier one with the same key.
  * - `invalid`: the content of the request was rejected.
- * - `conflict`: a plant with the id already exists.
+ * - `taken`: a plant with the id already exists.
  * - `unavailable`: it was rejected before anything was stored.
  * - `unknown`: the plant may or may not be stored.
  */
 export type RequestOutcome =
-  'created' | 'replayed' | 'invalid' | 'conflict' | 'unavailable' | 'unknown';
+  'created' | 'replayed' | 'invalid' | 'taken' | 'unavailable' | 'unknown';
 
 function entry(
   error: number,
@@ -53,7 +53,7 @@ export const errorCatalogue = {
     'The body is JSON but not a NewPlant; the message says what is wrong with each property.',
     'invalid',
   ),
-  idTaken: entry(40003, 'A plant with this id already exists.', 'conflict'),
+  idTaken: entry(40003, 'A plant with this id already exists.', 'taken'),
   unsupportedMediaType: entry(
     40004,
     'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding other than identity.',
@@ -68,7 +68,7 @@ export const errorCatalogue = {
   idempotencyKeyReused: entry(
     40007,
     'A plant with this id was created with the same Idempotency-Key but different content.',
-    'conflict',
+    'taken',
   ),
   missingCredentials: entry(
     40100,
