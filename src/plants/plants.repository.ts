@@ -77,9 +77,9 @@ export abstract class PlantsRepository {
     // A store that commits one plant at a time has no batches.
   }
 
-  /** Whether a plant inserted now would be rejected because the queue is full or closed. */
-  isFull(): boolean {
-    return false;
+  /** Whether a plant inserted now would be queued. Not if the queue is full or closed. */
+  canAccept(): boolean {
+    return true;
   }
 }
 

@@ -112,7 +112,7 @@ describe('a service', () => {
 
   it('rejects a create request without reading its token or body while too many plants are waiting', async () => {
     const repository = application.app.get(PlantsRepository, { strict: false });
-    jest.spyOn(repository, 'isFull').mockReturnValue(true);
+    jest.spyOn(repository, 'canAccept').mockReturnValue(false);
     const url = await application.listen();
     const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
 

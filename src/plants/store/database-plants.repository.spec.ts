@@ -27,7 +27,7 @@ describe('DatabasePlantsRepository', () => {
     expect(lines).toEqual([`error ${cause?.message}`]);
     expect(lines).toEqual([expect.stringContaining('a commit takes 2 seconds or more')]);
     // So the request is rejected with that cause, and not because the queue is full.
-    expect(repository.isFull()).toBe(false);
+    expect(repository.canAccept()).toBe(true);
     await expect(repository.insert({ id: 2n, name: 'Fern' })).rejects.toMatchObject({ cause });
   });
 });

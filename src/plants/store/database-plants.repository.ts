@@ -42,7 +42,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   async insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
     const cause = this.health.failure;
     if (cause) throw new UnavailableError({ cause });
-    if (this.commits.isFull) throw new UnavailableError();
+    if (!this.commits.canAccept) throw new UnavailableError();
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
@@ -82,9 +82,9 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     this.commits.observers.push(observer);
   }
 
-  override isFull(): boolean {
+  override canAccept(): boolean {
     // A request that a failure rejects gets the failure as its cause.
-    return this.commits.isFull && this.isReady();
+    return this.commits.canAccept || !this.isReady();
   }
 
   /**

@@ -104,16 +104,16 @@ describe('GroupCommit', () => {
     expect(batches[0]?.ids).toHaveLength(Math.ceil((MAX_BATCH_WEIGHT * 2) / 3));
   });
 
-  it('is full when the queue has its maximum weight, and not after the next batch has begun', async () => {
+  it('accepts no plant when the queue has its maximum weight, and not after the next batch has begun', async () => {
     const { commits, submit } = createGroupCommit();
     void submit(1, MAX_QUEUE_WEIGHT - 1);
-    expect(commits.isFull).toBe(false);
+    expect(commits.canAccept).toBe(true);
 
     void submit(2);
-    expect(commits.isFull).toBe(true);
+    expect(commits.canAccept).toBe(false);
 
     await waitForTurn();
-    expect(commits.isFull).toBe(false);
+    expect(commits.canAccept).toBe(true);
   });
 
   it('closes after all plants are settled, even if a batch never ends', async () => {
@@ -125,39 +125,39 @@ describe('GroupCommit', () => {
     await waitForTurn();
     advanceClock(COMMIT_TIMEOUT_MS);
 
-    expect(commits.isFull).toBe(true);
+    expect(commits.canAccept).toBe(false);
     expect(await closing).toBe(false);
     expect(await commits.close()).toBe(false);
     expect((await plants).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 
-  it('is full when plants would wait too long by the moving average of recent batches', async () => {
+  it('accepts no plant when plants would wait too long by the moving average of recent batches', async () => {
     const { commits, submit, commitOne } = createGroupCommit();
     await commitOne(2000);
     await commitOne(1000);
 
     // The average is 500 ms, then 500 + (1000 - 500) / 4 ms. So 1.6 full batches take one second.
-    while (!commits.isFull) void submit(2, MAX_BATCH_WEIGHT / 4);
+    while (commits.canAccept) void submit(2, MAX_BATCH_WEIGHT / 4);
 
     expect(commits.queueLength).toBe(7);
   });
 
-  it('reports an unknown outcome when a batch times out, and is full until it ends', async () => {
+  it('reports an unknown outcome when a batch times out, and accepts no plant until it ends', async () => {
     const { commits, batches, submit } = createGroupCommit();
     const timedOut = submit(1);
     await waitForTurn();
     const queued = submit(2);
 
     advanceClock(COMMIT_TIMEOUT_MS - 1);
-    expect(commits.isFull).toBe(false);
+    expect(commits.canAccept).toBe(true);
     advanceClock(1);
 
     await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
     await expect(queued).rejects.toThrow(UnavailableError);
-    expect(commits.isFull).toBe(true);
+    expect(commits.canAccept).toBe(false);
     batches[0]?.succeed();
     await waitForTurn();
-    expect(commits.isFull).toBe(false);
+    expect(commits.canAccept).toBe(true);
     const next = submit(4);
     await waitForTurn();
     batches[1]?.succeed();
@@ -210,7 +210,7 @@ describe('GroupCommit', () => {
     advanceClock(COMMIT_TIMEOUT_MS);
     await expect(last).rejects.toThrow(OutcomeUnknownError);
     await expect(queued).rejects.toThrow(UnavailableError);
-    expect(commits.isFull).toBe(true);
+    expect(commits.canAccept).toBe(false);
     expect(commits.waitingSince).toBe(0);
   });
 
@@ -296,7 +296,7 @@ async function run(
         advanceClock(COMMIT_TIMEOUT_MS / 4);
         await waitForTurn();
       }
-    } else if (!commits.isFull) {
+    } else if (commits.canAccept) {
       const since = performance.now();
       const plant = { actual: 'none', expected: 'rejected', settledAfter: Infinity };
       const settle = (outcome: string): void => {

@@ -53,7 +53,7 @@ export class GroupCommit {
   constructor(private readonly driver: Pick<StoreDriver, 'commit' | 'maxBatches'>) {}
 
   /**
-   * Resolves to the plant's outcome once its batch is committed. The caller checks {@link isFull} first.
+   * Resolves to the plant's outcome once its batch is committed. The caller checks {@link canAccept} first.
    *
    * @throws UnavailableError when it has waited too long for its batch
    * @throws OutcomeUnknownError when its batch timed out
@@ -79,12 +79,12 @@ export class GroupCommit {
     return this.queue.length;
   }
 
-  /** Whether no more plants may be submitted now: the queue is full or closed, or every batch has timed out. */
-  get isFull(): boolean {
+  /** Whether plants may be submitted now. Not if the queue is full or closed, or if every batch has timed out. */
+  get canAccept(): boolean {
     const batches = this.totalQueueWeight / MAX_BATCH_WEIGHT / this.driver.maxBatches;
     const isTooLong = this.totalQueueWeight >= MAX_QUEUE_WEIGHT;
     const isTooSlow = batches * this.averageDuration >= MAX_QUEUE_TIME_MS;
-    return isTooLong || isTooSlow || this.isStuck || this.isClosing;
+    return !(isTooLong || isTooSlow || this.isStuck || this.isClosing);
   }
 
   /** When the oldest unsettled plant was submitted, or the oldest one at all if no batch can begin. */

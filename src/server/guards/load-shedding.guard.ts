@@ -22,7 +22,8 @@ export class LoadSheddingGuard implements CanActivate {
 
   /** @throws UnavailableError when the queue is full */
   canActivate(context: ExecutionContext): boolean {
-    if (!this.plants.isFull() || this.reflector.get(SkipAdmission, context.getClass())) return true;
+    if (this.plants.canAccept() || this.reflector.get(SkipAdmission, context.getClass()))
+      return true;
     throw this.fullError;
   }
 }
