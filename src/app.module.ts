@@ -63,10 +63,13 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const logger = createLogger(settings.logLevel);
   const metrics = new Metrics();
   const recorder = new Recorder(metrics, logger, settings.accessLog);
+  const nestLogger = new NestLogger(logger);
+  // The adapter logs, for example that a certificate has expired.
+  Logger.overrideLogger(nestLogger);
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings, metrics),
     createFastifyAdapter(settings, recorder),
-    { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
+    { bodyParser: false, abortOnError: false, logger: nestLogger },
   );
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);

@@ -27,6 +27,7 @@ describe('the service as a process', () => {
   async function failure(environment: NodeJS.ProcessEnv): Promise<string> {
     const service = home.spawn(environment);
     expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.lines.filter(({ level }) => Number(level) >= 50)).toEqual([]);
     return service.stderr;
   }
 
@@ -224,6 +225,16 @@ describe('the service as a process', () => {
     const { length } = await exchange(new URL(url), `${alive}\r\n\r\n`.repeat(65));
     expect(length).toBeLessThan(64);
   });
+
+  it.each([
+    [{ AUTH_TOKENS_FILE: 'missing' }, /^auth.tokensFile .*missing.*\n$/],
+    [{ AUTH_TOKENS: TOKEN, DATABASE_URL: 'sqlite:/dev/null/plants.db' }, /^sqlite .*\n$/],
+  ])(
+    'exits with one error message when a file cannot be used: %j',
+    async (environment, message) => {
+      expect(await failure(environment)).toMatch(message);
+    },
+  );
 
   it('exits with one error message when HOST cannot be resolved', async () => {
     const message = /^HOST and PORT cannot be used: .*plants\.invalid\.\n$/;

@@ -97,6 +97,7 @@ describe('HTTPS', () => {
 
     for (const each of [other, service]) {
       expect(await each.waitForOutput(new RegExp(warning))).toHaveLength(1);
+      expect(each.lines).toContainEqual(expect.objectContaining({ context: 'TLS', level: 40 }));
     }
     await writePair();
   });

@@ -30,7 +30,7 @@ export class FailureLog {
   private secondEnd = 0;
 
   write(failure: PlantStoreError, request: HostRequest): void {
-    const { error, message, cause = failure } = failure;
+    const { error, message, cause } = failure;
     if (this.countLine(error) > MAX_LINES_PER_SECOND) return;
     const isLogged = cause instanceof StoreFailure && cause.kind !== 'row';
     const text = isLogged ? 'The store is unavailable; the cause was logged earlier.' : message;

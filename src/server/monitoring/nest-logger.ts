@@ -1,5 +1,12 @@
+/*
+ * Depends on undocumented behavior of Nest (tested: 12.5.1): which arguments its `Logger` passes on, and the contexts
+ * in which it logs the error of a failed start before it throws it.
+ */
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
+
+/** Parts of Nest that also throw the errors that they log. `main.ts` prints these in one sentence. */
+const THROWING_CONTEXTS = ['ExceptionHandler', 'NestApplication'] as (string | undefined)[];
 
 /** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
@@ -19,12 +26,13 @@ export class NestLogger implements LoggerService {
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
       const context = rest.pop() as string | undefined;
-      const err = message instanceof Error ? message : undefined;
-      // The properties of an error are fields too.
-      const fields = [err, ...rest].filter((each) => typeof each === 'object');
-      const texts = [err ? undefined : message, ...rest].filter((each) => typeof each === 'string');
-      const text = texts.join(' ') || err?.message;
-      this.logger[level](Object.assign({ context, err }, ...fields), text);
+      if (level === 'error' && THROWING_CONTEXTS.includes(context)) return;
+      const error = message instanceof Error ? message : undefined;
+      // An error without a stack is a line about its cause. Its properties are fields.
+      const err = error?.stack === error?.message ? error?.cause : error;
+      const fields = [error, ...rest].filter((each) => typeof each === 'object');
+      const texts = [error?.message ?? message, ...rest].filter((each) => typeof each === 'string');
+      this.logger[level](Object.assign({ context, err }, ...fields), texts.join(' '));
     };
   }
 }
