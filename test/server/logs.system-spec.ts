@@ -138,7 +138,7 @@ describe('the log', () => {
       await send('GET http://user:secret@x/%zz?secret', 'Host: x', forwarded);
       await send('POST /plants?secret', 'Host: x', 'Expect: secret');
       await send('POST /plants', 'Host: secret', 'Host: secret');
-      await send('GET /', 'Host: x', 'X-Forwarded-For: {"level":60}', 'traceparent: \x9b31m');
+      await send('GET /x', 'Host: x', 'X-Forwarded-For: {"level":60}', 'traceparent: \x9b31m');
       await send('POST /plants', 'Host: x', 'Authorization: Bearer scraper', forwarded);
 
       const { notFound, malformedRequest, expectationFailed, forbidden } = errorNumbers;
@@ -149,7 +149,7 @@ describe('the log', () => {
         { ip, path: '/%zz', error: malformedRequest },
         { ip, path: '/plants', error: expectationFailed },
         { ip, path: '/plants', error: malformedRequest },
-        { path: '/', error: notFound },
+        { path: '/x', error: notFound },
         { ip: client, path: '/plants', error: forbidden, caller: 'prometheus' },
       ]);
       expect(service.stdout).not.toMatch(/secret|scraper|traceparent/);

@@ -14,7 +14,7 @@ const application = TestApplication.use();
 describe('paths and methods', () => {
   // prettier-ignore
   it.each([
-    '/', '/plant', '/plants/', '/plants/1', '//plants', '/PLANTS', '/plants%2f',
+    '/plant', '/plants/', '/plants/1', '//plants', '/PLANTS', '/plants%2f',
     '/:a(', '/:a((x+)+)',
   ])('return 404 for %s, with or without a token, whatever the body', async (url) => {
     for (const authorization of ['', `Bearer ${TOKEN}`]) {
@@ -27,11 +27,21 @@ describe('paths and methods', () => {
     }
   });
 
-  it.each(['/docs/', '/docs/index.html'])('redirect from %s to /docs', async (path) => {
+  it.each([
+    ['/', 302, 'docs'],
+    ['/docs/', 308, '../docs'],
+    ['/docs/index.html', 308, '../docs'],
+  ])('redirect from %s to /docs', async (path, redirect, location) => {
     const url = new URL(path, application.url);
     const { status, headers } = await fetch(url, { redirect: 'manual' });
 
-    expect([status, headers.get('location')]).toEqual([308, '../docs']);
+    expect([status, headers.get('location')]).toEqual([redirect, location]);
+  });
+
+  it.each(['bytes=0-9', 'bytes=99999999-', 'x'])('ignore the Range %s', async (range) => {
+    const url = new URL('/docs/swagger-ui.css', application.url);
+
+    expect((await fetch(url, { headers: { range } })).status).toBe(200);
   });
 
   it.each(['GET /docs/nothing', 'GET /docs/.git', 'POST /docs/nothing'])(
@@ -59,7 +69,7 @@ describe('paths and methods', () => {
 });
 
 describe('security headers', () => {
-  it.each(['GET /', 'GET /health/live', 'GET /health/ready', 'GET /metrics', 'POST /plants'])(
+  it.each(['GET /x', 'GET /health/live', 'GET /health/ready', 'GET /metrics', 'POST /plants'])(
     'are in the response to %s',
     async (line) => {
       const [method, path = ''] = line.split(' ');

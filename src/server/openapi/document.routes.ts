@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
-import { createDocument, operationsOf } from './document';
+import { createDocument } from './document';
 
 /**
  * Headers of the Swagger UI page: it may load only files from this server. Inline styles are allowed,
@@ -22,11 +22,13 @@ export function serveDocument(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   instance.addHook('onRoute', (route) => {
     if (route.url === '/docs') route.onRequest = addPageHeaders;
+    if (route.url.startsWith('/docs/')) route.onRequest = ignoreRange;
     // The relative URL of the server in the document works only from `/docs`.
     if (['/docs/', '/docs/index.html'].includes(route.url)) {
       route.handler = (_request, reply) => reply.redirect('../docs', 308);
     }
   });
+  instance.get('/', (_request, reply) => reply.redirect('docs'));
   // The document is created at the first request.
   SwaggerModule.setup('docs', app, () => createDocument(app), {
     raw: ['json'],
@@ -44,15 +46,17 @@ const addPageHeaders: onRequestHookHandler = (_request, reply, done) => {
   done();
 };
 
+/** A range that is not in the file would get an error, and browsers request none. */
+const ignoreRange: onRequestHookHandler = ({ headers }, _reply, done) => {
+  delete headers.range;
+  done();
+};
+
 /** Copies the document with example ids from the clock. The page sends them, and an id can be used only once. */
 function withFreshIds(document: OpenAPIObject): OpenAPIObject {
-  const fresh = structuredClone(document);
   let id = Date.now();
-  for (const { requestBody } of operationsOf(fresh)) {
-    const content = requestBody && 'content' in requestBody ? requestBody.content : {};
-    for (const example of Object.values(content['application/json']?.examples ?? {})) {
-      if ('value' in example) Object.assign(example.value as object, { id: id++ });
-    }
-  }
-  return fresh;
+  const text = JSON.stringify(document);
+  return JSON.parse(
+    text.replaceAll(/(?<="value":{"id":)\d+/g, () => String(id++)),
+  ) as OpenAPIObject;
 }

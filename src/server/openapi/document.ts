@@ -37,7 +37,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
 }
 
 /** The operations of a document that {@link createDocument} created. */
-export function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
+function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
   return Object.values(paths).flatMap((path) => Object.values(path) as OperationObject[]);
 }
 
