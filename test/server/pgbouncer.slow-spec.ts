@@ -1,0 +1,80 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorNumbers } from '../support/error-bodies';
+import { findFreePort } from '../support/free-port';
+import { expectOutcomesMatch, Load } from '../support/load';
+import { PostgresServer } from '../support/postgres';
+import { useServiceHome } from '../support/service-process';
+import { TestProcess } from '../support/test-process';
+import { until } from '../support/until';
+
+/** Tests the service on PostgreSQL behind PgBouncer. It needs the package pgbouncer of Debian. */
+
+const END_OTHER_SESSIONS =
+  'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()';
+
+const home = useServiceHome();
+let postgres: PostgresServer;
+let pooler: TestProcess | undefined;
+beforeEach(async () => {
+  postgres = await PostgresServer.start();
+});
+afterEach(async () => {
+  await pooler?.end('SIGKILL');
+  await postgres.remove();
+});
+
+function startPooler(port: number, mode: string): TestProcess {
+  const file = join(home.folder, 'pgbouncer.ini');
+  const settings = [
+    '[databases]',
+    `* = host=127.0.0.1 port=${postgres.port} user=postgres`,
+    '[pgbouncer]',
+    `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
+    `auth_type = any\npool_mode = ${mode}`,
+    'server_lifetime = 1\nserver_idle_timeout = 1\nclient_idle_timeout = 1\nserver_login_retry = 1',
+  ];
+  writeFileSync(file, settings.join('\n'));
+  // PgBouncer refuses to run as root.
+  chmodSync(home.folder, 0o755);
+  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+  const env = { PATH: [process.env.PATH, '/usr/sbin'].join(':') };
+  return (pooler = new TestProcess(['pgbouncer', ...user, file], { env }));
+}
+
+it.each(['transaction', 'session'])(
+  'loses no acknowledged plant while PgBouncer in %s mode closes sessions, is killed and starts again',
+  async (mode) => {
+    const port = await findFreePort();
+    let proxy = startPooler(port, mode);
+    const DATABASE_URL = `postgres://postgres@127.0.0.1:${port}/postgres`;
+    const service = await home.start({ DATABASE_URL });
+    await service.waitUntilReady();
+    const urls = [await service.url()];
+
+    const first = Load.startCompeting(urls, 16);
+    // In session mode, PgBouncer ends no session of a client, so PostgreSQL ends the idle ones.
+    await until(() => mode === 'session' || proxy.stderr.includes('server lifetime over'));
+    await until(() => first.withOutcome(200).length > 500);
+    await first.stop();
+    const logins = (): number => proxy.stderr.split('login attempt').length;
+    const before = logins();
+    if (mode === 'session') await postgres.execute(END_OTHER_SESSIONS);
+    await until(() => logins() > before);
+    const afterIdle = await service.post('{"id":7,"name":"Fern"}');
+    const load = Load.startCompeting(urls, 16, { round: 1 });
+    await until(() => load.withOutcome(200).length > 500);
+    await proxy.end('SIGKILL');
+    await until(() => load.withOutcome(errorNumbers.unavailable).length > 0);
+    proxy = startPooler(port, mode);
+    const restarted = Date.now();
+    await until(() => load.hasSucceededSince(restarted));
+    await load.stop();
+
+    const creations = [...first.creations, ...load.creations];
+    expect(afterIdle.status).toBe(200);
+    expect(first.withOutcome(errorNumbers.unavailable)).toEqual([]);
+    expect(creations.filter(({ outcome }) => outcome === errorNumbers.internal)).toEqual([]);
+    expectOutcomesMatch(creations, await postgres.plants());
+  },
+);
