@@ -17,7 +17,7 @@ export interface NewPlant extends PlantContent {
 }
 
 export interface CreateOptions {
-  /** A UUID by default. Store the key if you need to retry after a restart. */
+  /** Random by default. Store the key if you need to retry after a restart. */
   readonly idempotencyKey?: string | undefined;
   /** The time for all attempts together in milliseconds, 60,000 by default. `Infinity` means no limit. */
   readonly timeout?: number | undefined;
@@ -73,12 +73,13 @@ const CONNECT_ERRORS =
   /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|bad port)$/;
 const NO_TOKEN: Failure = { message: 'No token: timed out', outcome: 'not stored' };
 const TIMED_OUT: Failure = { message: 'No response: timed out', outcome: 'unknown' };
+const KEY_SYNTAX = '1 to 255 visible ASCII characters, bare or quoted';
+const KEY_PATTERN = /^(?:[!#-+\--~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/;
 /** How many characters a response may have beyond the length of the request. */
 const MAX_EXTRA_RESPONSE_CHARS = 64 * 1024;
 
 /**
- * Creates plants in a plant store. Requires `fetch` and `crypto.randomUUID`. Browsers support the latter
- * only on pages loaded over HTTPS or from localhost.
+ * Creates plants in a plant store. Requires `fetch`.
  *
  * @example
  * const client = new PlantStoreClient({ url: 'https://plants.example.org', token });
@@ -183,18 +184,22 @@ function parseToken(token: unknown): string {
 }
 
 type Call = ReturnType<typeof readArguments>;
-/** @throws CreationError if the id is not an exact integer, or the timeout is not above 0 */
+/** Reads each argument once. @throws CreationError if one is invalid */
 function readArguments(plant: NewPlant, options: CreateOptions) {
+  check('plant', plant, 'an object', Object(plant) === plant);
+  check('options', options, 'an object', Object(options) === options);
   const { id } = plant;
   check('id', id, 'a bigint or a safe integer', typeof id === 'bigint' || Number.isSafeInteger(id));
-  const given = PROPERTIES.map((name) => [name, plant[name]] as const);
-  const content = Object.fromEntries(
-    given.filter(([, text]) => text !== undefined),
-  ) as unknown as PlantContent;
+  const texts = PROPERTIES.map((name) => [name, plant[name]] as const);
+  const given = texts.filter(([name, text]) => name === 'name' || text !== undefined);
+  for (const [name, text] of given) check(name, text, 'a string', typeof text === 'string');
+  const content = Object.fromEntries(given) as unknown as PlantContent;
   const { timeout = 60_000, signal = new AbortController().signal } = options;
   const isTime = typeof timeout === 'number' && timeout > 0;
   check('timeout', timeout, 'a number of milliseconds above 0', isTime);
-  const { idempotencyKey: key = crypto.randomUUID() } = options;
+  check('signal', signal, 'an AbortSignal', {}.toString.call(signal) === '[object AbortSignal]');
+  const { idempotencyKey: key = crypto.getRandomValues(new Uint32Array(4)).join('-') } = options;
+  check('idempotencyKey', key, KEY_SYNTAX, typeof key === 'string' && KEY_PATTERN.test(key));
   // JSON.stringify throws on a bigint. The first 0 is the placeholder of the id.
   const body = JSON.stringify({ id: 0, ...content }).replace('0', String(id));
   return { body, content, key, timeout, signal };
