@@ -27,8 +27,9 @@ describe('the log', () => {
   it('contains one line per 5xx with the error number, cause, request id and trace id', async () => {
     const AUTH_ISSUER = 'http://127.0.0.1:9';
     service = await home.start({ AUTH_ISSUER, AUTH_AUDIENCE: AUDIENCE });
-    const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url');
-    const authorization = `Bearer ${header}.e30.AA`;
+    const parts = ['{"alg":"ES256","typ":"at+jwt"}', JSON.stringify({ iss: AUTH_ISSUER })];
+    const [header, claims] = parts.map((part) => Buffer.from(part).toString('base64url'));
+    const authorization = `Bearer ${header}.${claims}.AA`;
     await service.post(FERN, { authorization, 'x-request-id': 'abc', traceparent: TRACEPARENT });
 
     const lines = await failures();
@@ -39,7 +40,7 @@ describe('the log', () => {
         requestId: 'abc',
         traceparent: TRACEPARENT,
         msg: expect.stringMatching(`^${errorNumbers.unavailable} `) as string,
-        err: { message: expect.stringMatching(/not available/) as string },
+        err: { message: expect.stringMatching(/cannot be fetched/) as string },
       },
     ]);
   });
