@@ -88,10 +88,8 @@ function parseListedToken(text: string, location: string): ListedToken {
 
 /** Returns milliseconds since 1970, or NaN if the month does not have the day: Date.parse would take the next day. */
 function parseTime(time: string): number {
-  const day = new Date(time.slice(0, 'YYYY-MM-DD'.length)).getUTCDate();
-  return day === Number(time.slice('YYYY-MM-'.length, 'YYYY-MM-DD'.length))
-    ? Date.parse(time)
-    : NaN;
+  const day = new Date(time.replace(/T.*/, '')).getUTCDate();
+  return Number(time.slice(8, 10)) === day ? Date.parse(time) : NaN;
 }
 
 /**
