@@ -88,7 +88,7 @@ describe('the service with a token file or an issuer', () => {
       const url = await service.url();
       const sockets = Array.from({ length: 64 }, () => openConnection(url));
 
-      writeTokens('# none');
+      writeTokens('expired-in-the-file ci 2020-01-01T00:00:00Z');
       await service.waitForOutput(/EMFILE/);
       for (const socket of sockets) socket.destroy();
 

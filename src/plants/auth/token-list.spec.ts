@@ -63,16 +63,6 @@ describe('openTokenFile', () => {
     expect(() => parseTokenList(['x'.repeat(16), 'a'])).toThrow(`token 2 ${message}`);
   });
 
-  it('warns about a file without a valid token, at startup and after a change', async () => {
-    loadTokens('# none');
-    verifier?.start();
-    writeFileSync(file, `${'x'.repeat(16)} ci 2020-01-01T00:00:00Z`);
-    await until(() => lines.length > 2);
-
-    const warning = `warn The token file ${file} has no token that is valid now.`;
-    expect(lines).toEqual([warning, warning, `log The token file ${file}: reloaded.`]);
-  });
-
   it('accepts a token until it expires', () => {
     stopClock();
     jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
