@@ -82,7 +82,7 @@ type Types = Readonly<Partial<Record<string, string>>>;
 type TypesOf<Options> = Readonly<Record<keyof Options, string>>;
 // prettier-ignore
 const SETTINGS: TypesOf<PlantsModuleOptions> = {
-  sqlite: 'string', postgres: 'string or object', auth: 'object', bodyLimit: 'positive integer',
+  sqlite: 'string', postgres: 'string or object or function', auth: 'object', bodyLimit: 'positive integer',
 };
 const EXTRAS: TypesOf<PlantsModuleExtras> = {
   ...{ guard: 'class or false', repository: 'class', imports: 'list' },
