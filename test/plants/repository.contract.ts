@@ -111,6 +111,9 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
 
       const found = [first, second, third].map((page) => page.map((each) => each.id));
       expect(found).toEqual([ids.slice(0, 4), ids.slice(4), []]);
+      // No id is larger or smaller.
+      expect(await store.repository.page(2n ** 64n, 1)).toEqual([]);
+      expect(await store.repository.page(-(2n ** 64n), 6)).toEqual([...first, ...second]);
     });
 
     describe('with a key', () => {

@@ -61,8 +61,8 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
-    if (after === INT64_MAX) return [];
-    const from = after === undefined ? INT64_MIN : after + 1n;
+    if (after !== undefined && after >= INT64_MAX) return [];
+    const from = after === undefined || after < INT64_MIN ? INT64_MIN : after + 1n;
     return this.read({ from, to: INT64_MAX, limit });
   }
 
