@@ -23,7 +23,7 @@ const LINGER_MS = 2000;
 const MAX_REQUESTS_PER_CONNECTION = 64;
 
 /** Beyond this number of requests in progress on all connections, each of them may have only one. */
-const MAX_PIPELINED_REQUESTS = 4096;
+const MAX_PIPELINED_REQUESTS = 1024;
 
 interface Connection {
   /** The responses that are not sent yet, in the order of their requests. */

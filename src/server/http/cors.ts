@@ -7,7 +7,8 @@ const EXPOSED_HEADERS =
 
 /**
  * Returns the CORS headers of a response, Fetch standard section 3.2.3. Errors have them too, so that a page
- * can read them. `@fastify/cors` is not used, because its route would respond to OPTIONS requests of any path.
+ * can read them. `@fastify/cors` 11 is not used: it responds to preflights of unknown paths, with the same methods
+ * for each path, and its route for all OPTIONS requests hides their 404 and 405.
  *
  * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */

@@ -10,7 +10,6 @@ import {
 import type { PlantsRepository } from '../../plants/plants.repository';
 import type { RequestNotes } from '../../plants/http/request';
 
-/** Upper bounds of the histogram buckets. */
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
@@ -18,7 +17,6 @@ const DURATION_BUCKETS_SECONDS = [
 /** The labels of requests that matched no route. Their method and path are the client's choice. */
 const UNMATCHED = { method: 'any', route: 'none' };
 
-/** The metrics of the service, for Prometheus. */
 export class Metrics {
   readonly registry = new Registry();
   private readonly registers = [this.registry];
@@ -64,7 +62,6 @@ export class Metrics {
     for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
   }
 
-  /** Counts an error response. */
   countError({ error }: PlantStoreError): void {
     this.errors.inc({ error });
   }
@@ -82,7 +79,6 @@ export class Metrics {
     if (failure) this.countError(failure);
   }
 
-  /** Adds metrics of the store and of the token file. */
   observe(plants: PlantsRepository, verifier: TokenVerifier): void {
     plants.observeBatches(({ size, duration }) => {
       this.batchSize.observe(size);
@@ -101,7 +97,6 @@ export class Metrics {
     );
   }
 
-  /** Adds metrics of the connections of a server. */
   observeConnections(instance: FastifyInstance): void {
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     this.gauge('http_open_connections', 'Open connections.', connections);
