@@ -75,7 +75,7 @@ module.exports = defineConfig(
   restrictImports(['src/*.ts', 'src/server/**'], client, commands),
   restrictImports(['src/cli/**'], client),
   restrictImports(['src/plants/**'], outside),
-  restrictImports(['src/client/**'], anything),
+  restrictImports(['src/client/*.mts'], anything),
   {
     files: ['**/*.js', '**/*.cjs'],
     languageOptions: {

@@ -35,6 +35,11 @@ describe('docs/clients.md', () => {
     runSync(home, 'npm', 'install', '--prefer-offline', '--no-audit', packed.client);
     write('client.ts', readExample('TypeScript client', 'ts'));
     write('errors.ts', readExample('TypeScript client', 'ts errors'));
+    write(
+      'common.cts',
+      "import { PlantStoreClient } from '@plant-store/client';\nnew PlantStoreClient({ url: 'http://h', token: 't' });",
+    );
+    write('common.test.cjs', "test('loads the client', () => void require('./common.cjs'));");
     configureTypeScript(home, { typeRoots: [join(PROJECT, 'node_modules/@types')] });
     compile(home);
   });
@@ -107,6 +112,13 @@ describe('docs/clients.md', () => {
         code: 1,
         stderr: `Nothing was stored. ${errorBodies.notFound.message}\n`,
       });
+    });
+
+    it('is loaded by require, also in Jest without settings', () => {
+      const jest = join(PROJECT, 'node_modules/.bin/jest');
+
+      expect(() => runSync(home, installNode('20.0.0'), 'common.cjs')).not.toThrow();
+      expect(() => runSync(home, jest, '--rootDir', home)).not.toThrow();
     });
 
     it('is installed without other packages', () => {
