@@ -1,5 +1,5 @@
 /*
- * Depends on undocumented behavior of Node.js (tested: 24.18.1 and 26.10.0): `parser.onIncoming` of a connection
+ * Depends on undocumented behavior of Node.js (tested: 26.10.0): `parser.onIncoming` of a connection
  * creates the response to each request of a segment, which stays in memory until the connection has closed, in
  * the next turn of the event loop. Without it, a few hundred connections fill the memory.
  */
