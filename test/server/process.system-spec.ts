@@ -227,8 +227,8 @@ describe('the service as a process', () => {
   });
 
   it.each([
-    [{ AUTH_TOKENS_FILE: 'missing' }, /^auth.tokensFile .*missing.*\n$/],
-    [{ AUTH_TOKENS: TOKEN, DATABASE_URL: 'sqlite:/dev/null/plants.db' }, /^sqlite .*\n$/],
+    [{ AUTH_TOKENS_FILE: 'missing' }, /^AUTH_TOKENS_FILE .*missing.*\n$/],
+    [{ AUTH_TOKENS: TOKEN, DATABASE_URL: 'sqlite:/dev/null/plants.db' }, /^DATABASE_URL .*\n$/],
   ])(
     'exits with one error message when a file cannot be used: %j',
     async (environment, message) => {
