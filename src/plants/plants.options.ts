@@ -26,7 +26,7 @@ export interface PlantsModuleOptions {
    * the other settings override it. Both forms name one host. After each connection failure, the settings
    * and the files they name are read again.
    *
-   * The module opens and closes its own sessions, up to 10. Commits and reads share them, and at most three sessions
+   * The module opens and closes its own sessions, up to 10. Commits and reads share them, and at most four sessions
    * commit at a time. At startup, the table is created if the database has none.
    *
    * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A create request that exceeds

@@ -27,7 +27,7 @@ export class PostgresDriver implements StoreDriver {
   name = 'PostgreSQL';
   readonly startTimeout = 5000;
   /** In sessions of their own. */
-  readonly maxBatches = 3;
+  readonly maxBatches = 4;
   /** Undefined while the store is not open, or has failed. */
   private opened: (OpenStore & { readonly pool: Pool }) | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
