@@ -26,7 +26,7 @@ export const FIGURES = {
   start: 'start, ms',
   rest: 'memory at rest, MiB',
   peak: 'memory at most, MiB',
-  /** Of the machine in the minute before the turn. */
+  /** The load average of the machine in the minute before the turn. */
   load: 'load average',
 } as const;
 

@@ -21,7 +21,7 @@ type Line = readonly [number: number, bytes: string];
 const MAX_BATCH_LINES = 500;
 const MAX_BATCH_BYTES = 2 ** 20;
 
-/** The longest string, less room for a chunk of the input. */
+/** The length of the longest string of V8, minus that of a chunk of the input. */
 const MAX_LINE_BYTES = constants.MAX_STRING_LENGTH - 2 ** 20;
 
 /** The pause after a batch as a fraction of its duration, to leave capacity for the service. */

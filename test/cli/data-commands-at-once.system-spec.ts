@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
+import { createRequest, Load } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import type { RunResult } from '../support/run';
 import { useServiceHome } from '../support/service-process';
@@ -50,4 +51,28 @@ it('commands wait while another process locks the SQLite file', async () => {
   lock.close();
 
   expect(findFailures(await Promise.all(runs))).toEqual([]);
+});
+
+it('a service and commands start while another process keeps reading, and the running service stays ready', async () => {
+  const service = await home.start();
+  await importPart(0);
+  const reader = new DatabaseSync(home.file, { readOnly: true });
+  reader.exec('BEGIN; SELECT * FROM plants');
+  await importPart(1);
+  let [isDone, nextId] = [false, 1e9];
+  const load = new Load({
+    urls: [await service.url()],
+    connections: 4,
+    pauseMs: 5,
+    next: () => (isDone ? undefined : createRequest(nextId++)),
+  });
+
+  const runs = [importPart(2), run(['export']), run(['backup', join(home.folder, 'copy.db')])];
+  const [results] = await Promise.all([Promise.all(runs), home.start()]);
+  isDone = true;
+  await load.done;
+  reader.close();
+
+  expect(findFailures(results)).toEqual([]);
+  expect(Object.keys(load.counts)).toEqual(['200']);
 });
