@@ -11,6 +11,12 @@ type Parse = (
 ) => unknown;
 
 /**
+ * Matches a text that may contain a number that `JSON.parse` rounds (with a fraction, an exponent, or more than 15
+ * digits), or a nested value. The reviver takes four times as long, so that other texts are parsed without it.
+ */
+const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
+
+/**
  * Parses JSON. An `id` that is a number whose exact value is an int64 becomes a bigint, because `JSON.parse` rounds
  * numbers to doubles. If a property occurs twice, the last one is used.
  *
@@ -21,7 +27,10 @@ export function parseJson(text: string): unknown {
   const restoreId = (key: string, value: unknown, { source = '' }: Context): unknown =>
     key === 'id' && typeof value === 'number' ? (parseInt64(source) ?? value) : value;
   try {
-    return (JSON.parse as Parse)(text, restoreId);
+    if (NEEDS_REVIVER.test(text)) return (JSON.parse as Parse)(text, restoreId);
+    const value = JSON.parse(text) as { id?: unknown } | null;
+    if (typeof value?.id === 'number') value.id = BigInt(value.id);
+    return value;
   } catch (error) {
     if (error instanceof RangeError) throw new NotJsonError('Not JSON: it is nested too deeply.');
     if (text.startsWith('\ufeff')) {
