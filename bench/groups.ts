@@ -1,13 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
 import { batchingFastify, fastify, plantStore, typeOrm } from './contestants';
-import { measureGrowth } from './growth';
+import { type Growth, measureGrowth } from './growth';
 import { products } from './products';
 import { race, type Run, start, stop, underLoad } from './race';
 import type { Table } from './report';
 import { connections, Server } from './server';
 import { type Figure, type Measured, takeTurns, type Turn } from './statistics';
 import { loadTogether } from './together';
-import { dataCommands, hasTool, pgbench } from './tools';
+import { dataCommands, pgbench } from './tools';
 
 /** A comparison: a table of the page. */
 export interface Group extends Table {
@@ -18,9 +18,6 @@ export interface Group extends Table {
 }
 
 const PEER_FIGURES: readonly Figure[] = ['rate', 'p50', 'p99'];
-
-/** The number of ids that the first turn of replays creates and later turns replay. */
-const REPLAYED_IDS = 50_000;
 
 /** The comparisons, in the order of the page. */
 export const groups: Readonly<Record<string, Group>> = {
@@ -36,14 +33,12 @@ export const groups: Readonly<Record<string, Group>> = {
   PostgreSQL: {
     figures: PEER_FIGURES,
     kind: 'peers',
-    note: 'The rows of pgbench are left out where it is not on the `PATH`.',
+    note: 'The row of pgbench is left out where it is not on the `PATH`.',
     async measure(run) {
       const { postgres, folder } = run.databases;
       const reference = `${plantStore.postgres.name}, 64 connections`;
       const database = await run.databases.newPostgresDatabase();
-      const tools = hasTool('pgbench')
-        ? await pgbench(postgres, database, folder, run.duration, reference)
-        : [];
+      const tools = await pgbench(postgres, database, folder, run.duration, reference);
       const others = [batchingFastify.postgres, ...typeOrm('postgres')];
       return race(run, [plantStore.postgres, fastify.postgres], [1, 64, 1024], others, tools);
     },
@@ -53,17 +48,24 @@ export const groups: Readonly<Record<string, Group>> = {
 
   'Products on PostgreSQL': productGroup('postgres'),
 
-  'Instances with a share of a core each, on PostgreSQL': growthGroup(
-    'postgres',
-    0.1,
-    [1, 2, 4, 8],
-  ),
+  'Instances with a share of a core each, on PostgreSQL': growthGroup({
+    contestant: plantStore.postgres,
+    share: 0.1,
+    counts: [1, 2, 4, 8],
+  }),
 
-  'Processes with a share of a core each, on one SQLite file': growthGroup(
-    'sqlite',
-    0.25,
-    [1, 2, 4],
-  ),
+  'Processes on one inherited socket': growthGroup({
+    contestant: plantStore.postgres,
+    share: 0.1,
+    counts: [1, 2, 4],
+    isOnOneSocket: true,
+  }),
+
+  'Processes with a share of a core each, on one SQLite file': growthGroup({
+    contestant: plantStore.sqlite,
+    share: 0.25,
+    counts: [1, 2, 4],
+  }),
 
   'Conditions on SQLite': {
     figures: PEER_FIGURES,
@@ -73,12 +75,10 @@ export const groups: Readonly<Record<string, Group>> = {
       const full = await Server.start(plantStore.sqlite, await makeFullDatabase(run));
       await full.warmUp();
       const load = connections(64, run.duration);
-      const withKeys = { ...load, isKeyed: true };
       const measured = await takeTurns(
         [
           underLoad(ours, load, 'without a key'),
-          underLoad(ours, withKeys, 'with a key each'),
-          underLoad(ours, { ...withKeys, cycle: REPLAYED_IDS }, 'replays'),
+          underLoad(ours, { ...load, isKeyed: true }, 'with a key each'),
           underLoad(full, load, `in a store of ${run.full.toLocaleString('en')} plants`),
         ],
         run.rounds,
@@ -129,8 +129,6 @@ export const groups: Readonly<Record<string, Group>> = {
 
   'Import and export': {
     figures: ['rate', 'peak'],
-    kind: 'peers',
-    note: 'A pair is left out where `sqlite3` or `psql` is not on the `PATH`.',
     measure: ({ databases, plants, rounds }) =>
       takeTurns(dataCommands(plants, databases.folder, databases.postgres), rounds),
   },
@@ -148,16 +146,12 @@ function productGroup(store: 'sqlite' | 'postgres'): Group {
   };
 }
 
-function growthGroup(
-  store: 'sqlite' | 'postgres',
-  share: number,
-  counts: readonly number[],
-): Group {
+function growthGroup(growth: Growth): Group {
   return {
     figures: PEER_FIGURES,
     kind: 'variants',
     note: 'A simulation of more cores. Not measured where the kernel does not let the benchmark limit a process.',
-    measure: (run) => measureGrowth(run, plantStore[store], share, counts),
+    measure: (run) => measureGrowth(run, growth),
   };
 }
 

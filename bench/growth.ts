@@ -1,60 +1,103 @@
+import { createServer } from 'node:net';
+import { listen } from '../test/support/listen';
 import type { Contestant } from './contestants';
 import type { Run } from './race';
 import { ProcessorShare } from './processor-share';
 import { connections, Server } from './server';
 import { type Figure, type Measured, takeTurns, type Turn } from './statistics';
 
-/** The number of connections to each instance. */
+/** The number of connections per process. */
 const CONNECTIONS = 16;
 
+/** A comparison of different numbers of processes on one database. */
+export interface Growth {
+  readonly contestant: Contestant;
+  /** The share of a core that each process gets. */
+  readonly share: number;
+  /** Numbers of processes, in ascending order. */
+  readonly counts: readonly number[];
+  /** Whether the processes share an inherited socket. By default, each has a port of its own. */
+  readonly isOnOneSocket?: boolean;
+}
+
+/** What one row of the table measures. */
+interface Row {
+  readonly count: number;
+  /** The processes whose ports are loaded. On one socket, that of the first leads to all. */
+  readonly targets: readonly Server[];
+  readonly connectionsEach: number;
+}
+
 /**
- * Measures how the rate grows with the number of instances on one database, each with the same share of a
- * core. Returns undefined if this machine does not let us limit processes.
- *
- * @param share the share of a core that each instance gets
- * @param counts numbers of instances, in ascending order
+ * Measures how the rate grows with the number of processes, each with the same share of a core. Returns
+ * undefined if this machine does not let us limit processes.
  */
 export async function measureGrowth(
   { databases, rounds, duration }: Run,
-  contestant: Contestant,
-  share: number,
-  counts: readonly number[],
+  { contestant, share, counts, isOnOneSocket = false }: Growth,
 ): Promise<readonly Measured[] | undefined> {
   const shares: ProcessorShare[] = [];
-  const instances: Server[] = [];
+  const servers: Server[] = [];
   const database = await databases.create(contestant.store);
   try {
-    for (let at = 0; at < Math.max(...counts); at++) {
+    const rows: Row[] = [];
+    for (const count of counts) {
+      if (isOnOneSocket) {
+        // Each row has processes of its own, because all processes on a socket accept connections.
+        const [first, ...others] = await startOnOneSocket(contestant, database, count);
+        servers.push(first, ...others);
+        await first.warmUp();
+        rows.push({ count, targets: [first], connectionsEach: count * CONNECTIONS });
+        continue;
+      }
+      for (let at = servers.length; at < count; at++) {
+        const server = await Server.start(contestant, database);
+        servers.push(server);
+        await server.warmUp();
+      }
+      rows.push({ count, targets: servers.slice(0, count), connectionsEach: CONNECTIONS });
+    }
+    for (const [at, server] of servers.entries()) {
       const limited = ProcessorShare.create(String(at), share);
       if (!limited) return undefined;
       shares.push(limited);
-      const instance = await Server.start(contestant, database);
-      instances.push(instance);
-      await instance.warmUp();
-      limited.limit(instance.pid);
+      limited.limit(server.pid);
     }
-    const subjects = counts.map((count) => ({
-      name: `${count} ${count === 1 ? 'process' : 'processes'} with ${Math.round(share * 100)} % of a core each`,
-      turn: () => measureTogether(instances.slice(0, count), CONNECTIONS, duration),
+    const subjects = rows.map((row) => ({
+      name: `${row.count} ${row.count === 1 ? 'process' : 'processes'} with ${Math.round(share * 100)} % of a core each`,
+      turn: () => measureRow(row, duration),
     }));
     // The first turn under a limit is slower than all others.
-    await measureTogether(instances, CONNECTIONS, duration);
+    for (const { turn } of subjects) await turn();
     return await takeTurns(subjects, rounds);
   } finally {
-    for (const instance of instances) await instance.stop();
+    for (const server of servers) await server.stop();
     for (const each of shares) each.remove();
   }
 }
 
-/** Loads several instances at the same time. */
-async function measureTogether(
-  instances: readonly Server[],
-  connectionsEach: number,
-  duration: number,
-): Promise<Turn> {
+/** Starts processes that inherit one socket, as from systemd. */
+async function startOnOneSocket(
+  contestant: Contestant,
+  database: string,
+  count: number,
+): Promise<[Server, ...Server[]]> {
+  const socket = createServer();
+  const port = Number((await listen(socket)).port);
+  const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
+  const start = () => Server.start(contestant, database, { port, descriptor: fd });
+  const servers: [Server, ...Server[]] = [await start()];
+  while (servers.length < count) servers.push(await start());
+  // From now on, only the processes accept connections.
+  socket.close();
+  return servers;
+}
+
+/** Loads all ports of a row at the same time. */
+async function measureRow({ targets, connectionsEach }: Row, duration: number): Promise<Turn> {
   // A process that waits for a lock of SQLite for a second rejects its requests.
   const load = { ...connections(connectionsEach, duration), mayReject: true };
-  const turns = await Promise.all(instances.map((instance) => instance.measure(load)));
+  const turns = await Promise.all(targets.map((server) => server.measure(load)));
   const valuesOf = (figure: Figure): number[] => turns.map((turn) => turn[figure] ?? NaN);
   return {
     rate: valuesOf('rate').reduce((sum, rate) => sum + rate),

@@ -22,8 +22,6 @@ export interface LoadOptions {
   readonly isKeyed?: boolean;
   /** Whether the service may reject requests with 503. They are not counted. */
   readonly mayReject?: boolean;
-  /** The number of ids after which they start over, so that keyed requests are replays. Undefined: never. */
-  readonly cycle?: number;
 }
 
 export interface LoadResult {
@@ -88,7 +86,6 @@ function drive(): void {
 
   function send(): void {
     const id = nextId++;
-    if (nextId - options.firstId === options.cycle) nextId = options.firstId;
     const body = `{"id":${id},"name":"Fern","tag":"shade"}`;
     sentAt = performance.now();
     const key = options.isKeyed ? `\r\nIdempotency-Key: "create-${id}"` : '';

@@ -12,20 +12,21 @@ import {
 export interface Table {
   /** The columns. Ratios are those of the first. */
   readonly figures: readonly Figure[];
-  /** `peers` shows how many times the reference is of a row, `variants` how many times a row is of it. */
-  readonly kind: 'peers' | 'variants';
+  /** `peers` divides the reference by each row, `variants` each row by the reference. Undefined: no ratios. */
+  readonly kind?: 'peers' | 'variants';
 }
 
 /** Formats a result as a Markdown table of medians, each with its minimum and maximum. */
 export function formatTable({ figures, kind }: Table, subjects: readonly Measured[]): string {
   const [first] = subjects;
-  const ratioName = kind === 'peers' ? 'Plant Store ÷ this' : 'this ÷ first row';
+  const ratioNames = kind ? [kind === 'peers' ? 'Plant Store ÷ this' : 'this ÷ first row'] : [];
   const columns: readonly Figure[] = [...figures, 'load'];
-  const heading = ['', ...columns.map((figure) => FIGURES[figure]), ratioName];
+  const heading = ['', ...columns.map((figure) => FIGURES[figure]), ...ratioNames];
   const rows = subjects.map((subject) => {
     const reference = subjects.find(({ name }) => name === subject.reference) ?? first;
     const spreads = columns.map((figure) => formatSpread(spreadOf(valuesOf(subject, figure))));
-    return [subject.name, ...spreads, reference ? formatRatio(subject, reference) : ''];
+    const ratios = ratioNames.map(() => reference && formatRatio(subject, reference));
+    return [subject.name, ...spreads, ...ratios];
   });
   const lines = [heading, ['---', ...heading.slice(1).map(() => '---:')], ...rows];
   return lines.map(formatRow).join('\n');
@@ -39,7 +40,7 @@ export function formatTable({ figures, kind }: Table, subjects: readonly Measure
   }
 }
 
-function formatRow(cells: readonly string[]): string {
+function formatRow(cells: readonly (string | undefined)[]): string {
   return `|${cells.join('|')}|`;
 }
 

@@ -19,13 +19,13 @@ const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     /** The duration of a turn in whole seconds. */
-    seconds: { type: 'string', default: '10' },
+    seconds: { type: 'string', default: '6' },
     /** Only groups whose name contains this. The tables of the others stay. */
     only: { type: 'string', default: '' },
     /** Also installs and measures the products of others. */
     products: { type: 'boolean', default: false },
     /** The number of plants to export and import. */
-    plants: { type: 'string', default: '1000000' },
+    plants: { type: 'string', default: '300000' },
     /** The number of plants in a full store. */
     full: { type: 'string', default: '10000000' },
     /** Stores and writes nothing. */

@@ -22,6 +22,15 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
+/** Passes descriptor 3 to a program as systemd does: `exec` keeps the process id in LISTEN_PID. */
+const WITH_SOCKET = 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"';
+
+/** A listening socket that services inherit. */
+export interface InheritedSocket {
+  readonly port: number;
+  readonly descriptor: number;
+}
+
 /** The load of a turn. {@link Server} chooses the ids. */
 export type Load = Partial<Omit<LoadOptions, 'port' | 'firstId'>> &
   Pick<LoadOptions, 'connections' | 'duration'>;
@@ -46,15 +55,24 @@ export class Server {
     readonly startupMs: number,
   ) {}
 
-  /** Starts a contestant and waits for its first response. */
-  static async start(contestant: Contestant, database: string): Promise<Server> {
+  /**
+   * Starts a contestant and waits for its first response.
+   *
+   * @param socket a socket that our service inherits, as from systemd. It responds at another port, too
+   */
+  static async start(
+    contestant: Contestant,
+    database: string,
+    socket?: InheritedSocket,
+  ): Promise<Server> {
     const port = await findFreePort();
     const began = performance.now();
-    const child = spawn(process.execPath, [contestant.program], {
+    const shell = socket ? ['-c', WITH_SOCKET, process.execPath] : [];
+    const child = spawn(socket ? 'sh' : process.execPath, [...shell, contestant.program], {
       env: {
         PATH: process.env.PATH,
         NODE_ENV: 'production',
-        PORT: String(port),
+        [socket ? 'HEALTH_PORT' : 'PORT']: String(port),
         ...(contestant.isOurs
           ? {
               AUTH_TOKENS: TOKEN,
@@ -64,7 +82,7 @@ export class Server {
           : { TOKEN, DATABASE: database }),
         ...contestant.environment,
       },
-      stdio: ['ignore', 'ignore', 'inherit'],
+      stdio: ['ignore', 'ignore', 'inherit', ...(socket ? [socket.descriptor] : [])],
     });
     children.push(child);
     while (child.exitCode === null) {
@@ -72,7 +90,7 @@ export class Server {
       if (response) {
         const startupMs = performance.now() - began;
         await contestant.prepare?.(`http://127.0.0.1:${port}`, TOKEN);
-        return new Server(contestant, database, port, child, startupMs);
+        return new Server(contestant, database, socket?.port ?? port, child, startupMs);
       }
       await setTimeout(5);
     }
@@ -88,9 +106,9 @@ export class Server {
     }
   }
 
-  /** Puts load on the server and measures it. The ids are new. Turns with a `cycle` share their ids. */
+  /** Puts load on the server and measures it. The ids are new. */
   async measure(load: Load): Promise<Turn> {
-    const firstId = load.cycle === undefined ? (Server.nextId += 10_000_000) : 1;
+    const firstId = (Server.nextId += 10_000_000);
     const options: LoadOptions = {
       ...{ port: this.port, token: TOKEN, firstId },
       ...this.contestant.request,
