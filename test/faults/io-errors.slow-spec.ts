@@ -1,5 +1,5 @@
-import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { type CreateRequest, createMany, createUntil, expectOutcomesMatch } from '../support/load';
+import { useServiceHome } from '../support/service-process';
 import { checkIntegrity } from '../support/sqlite';
 import { createFaultWrapper } from '../support/strace';
 
@@ -9,33 +9,28 @@ describe('the service on a disk that fails for a while', () => {
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', '60..70'],
     ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
-  ])('exits with code 1 on %s, and keeps its promises after a restart', async (...row) => {
-    const [, calls, error, when] = row;
-    const creations: CreateRequest[] = [];
-    let nextId = 1;
-    const create = async (service: ServiceProcess, isDone: () => boolean) =>
-      Load.run({
-        urls: [await service.url()],
-        connections: 4,
-        backOffMs: 20,
-        next: () => (isDone() ? undefined : createRequest(nextId++)),
-        creations,
-      });
-    const failing = await home.start({}, createFaultWrapper(calls, `error=${error}:when=${when}`));
-    let hasEnded = false;
-    void failing.ended.then(() => (hasEnded = true));
+  ])(
+    'exits with code 1 on %s, and keeps its promises after a restart',
+    async (_what, calls, error, when) => {
+      const creations: CreateRequest[] = [];
+      const failing = await home.start(
+        {},
+        createFaultWrapper(calls, `error=${error}:when=${when}`),
+      );
 
-    await create(failing, () => hasEnded);
+      await createUntil(() => false, failing, creations);
 
-    expect(await failing.ended).toEqual({ code: 1, signal: null });
-    expect(failing.stdout.match(/"level":50,.*The outcome of the last commit .*/g)).toHaveLength(1);
-    const service = await home.start();
-    const before = creations.length;
-    await create(service, () => creations.length >= before + 200);
-    await service.end('SIGKILL');
-    expectOutcomesMatch(creations, home.plants());
-    expect(checkIntegrity(home.file)).toBe('ok');
-  });
+      expect(await failing.ended).toEqual({ code: 1, signal: null });
+      expect(failing.stdout.match(/"level":50,.*The outcome of the last commit .*/g)).toHaveLength(
+        1,
+      );
+      const service = await home.start();
+      await createMany(200, service, creations);
+      await service.end('SIGKILL');
+      expectOutcomesMatch(creations, home.plants());
+      expect(checkIntegrity(home.file)).toBe('ok');
+    },
+  );
 
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
+import { type CreateRequest, createMany, expectOutcomesMatch } from '../support/load';
 import { run } from '../support/run';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { useServiceHome } from '../support/service-process';
 import { readPlants } from '../support/sqlite';
 import { TestProcess } from '../support/test-process';
 
@@ -11,26 +11,20 @@ const describeWithLitestream =
 
 describeWithLitestream('with Litestream as a permanent reader', () => {
   const home = useServiceHome();
-  let nextId = 1;
 
   it('the service starts after a stop and after a kill, and the replica has every acknowledged plant', async () => {
     const creations: CreateRequest[] = [];
-    const create = async (service: ServiceProcess) => {
-      const end = nextId + 2000;
-      const next = () => (nextId < end ? createRequest(nextId++) : undefined);
-      await Load.run({ urls: [await service.url()], connections: 16, next, creations });
-    };
     const replica = `file://${join(home.folder, 'replica')}`;
     let service = await home.start();
     const program = require.resolve('@flydotio/litestream-linux-x64/litestream');
     const litestream = new TestProcess([program, 'replicate', home.file, replica], { env: {} });
-    await create(service);
+    await createMany(2000, service, creations);
     await litestream.waitForOutput(/snapshot written/, 'stderr');
 
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       await service.end(signal);
       service = await home.start();
-      await create(service);
+      await createMany(2000, service, creations);
     }
 
     await service.end();

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Plant } from '../../src/plants';
 import { errorNumbers } from './error-bodies';
 import { TOKEN } from './application';
+import type { ServiceProcess } from './service-process';
 
 /** A create request and its outcome. */
 export interface CreateRequest {
@@ -170,6 +171,33 @@ export class Load {
     socket.on('error', () => undefined);
     await new Promise((resolve) => socket.once('close', resolve));
   }
+}
+
+/**
+ * Sends create requests to a service until the condition is true or the service has ended, and adds them to the
+ * list. Their ids are their places in the list.
+ */
+export async function createUntil(
+  isDone: () => boolean,
+  service: ServiceProcess,
+  creations: CreateRequest[],
+  { connections = 4, name = 'Fern' } = {},
+): Promise<void> {
+  let hasEnded = false;
+  void service.ended.then(() => (hasEnded = true));
+  const next = () => (isDone() || hasEnded ? undefined : createRequest(creations.length + 1, name));
+  await Load.run({ urls: [await service.url()], connections, backOffMs: 20, next, creations });
+}
+
+/** Sends this number of create requests, as {@link createUntil} does. */
+export function createMany(
+  count: number,
+  service: ServiceProcess,
+  creations: CreateRequest[],
+  options?: { connections?: number; name?: string },
+): Promise<void> {
+  const end = creations.length + count;
+  return createUntil(() => creations.length >= end, service, creations, options);
 }
 
 /**
