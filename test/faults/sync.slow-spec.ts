@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
-import { createRequest, expectOutcomesMatch, Load } from '../support/load';
+import {
+  type CreateRequest,
+  createMany,
+  createRequest,
+  expectOutcomesMatch,
+  Load,
+} from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { readTraces, createStraceWrapper, findTracee } from '../support/strace';
 import { until } from '../support/until';
@@ -11,42 +17,38 @@ import { until } from '../support/until';
 const CREATE_REQUESTS = 1000;
 const TRACED_CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
 
-describe('the service', () => {
-  const home = useServiceHome();
+const home = useServiceHome();
 
-  it('writes and syncs the WAL before it responds', async () => {
-    const trace = join(home.folder, 'trace');
-    const options = ['-ff', '-ttt', '-T', '-y', '-s', '8192', '-o', trace];
-    const service = await home.start(
-      {},
-      createStraceWrapper(...options, '-e', `trace=${TRACED_CALLS}`),
-    );
-    let count = 0;
-    const { creations, counts } = await Load.run({
-      urls: [await service.url()],
-      connections: 8,
-      next: () => {
-        const name = `plant-${String(count + 1).padStart(6, '0')}`;
-        return count < CREATE_REQUESTS ? createRequest(++count, name) : undefined;
-      },
-    });
-    process.kill(findTracee(service.pid), 'SIGTERM');
-    await service.ended;
-
-    const calls = readTraces(trace).map(parse);
-    const written = calls.filter(({ text }) => /^pwrite64\(\d+<[^>]*-wal>/.test(text));
-    const syncs = calls.filter(({ text }) => /^f(?:data)?sync\(\d+<[^>]*-wal>.*= 0$/.test(text));
-    const answered = calls.filter(({ text }) => /^(?:write|writev|sendmsg)\(.*1 200/.test(text));
-    const uncovered = creations.filter(({ name }) => {
-      const write = written.find(({ text }) => text.includes(name));
-      const response = answered.find(({ text }) => text.includes(name));
-      const isBetween = ({ began, ended }: Call) =>
-        write && response && began >= write.ended && ended <= response.began;
-      return !syncs.some(isBetween);
-    });
-    expect(counts).toEqual({ 200: CREATE_REQUESTS });
-    expect(uncovered).toEqual([]);
+it('the service writes and syncs the WAL before it responds', async () => {
+  const trace = join(home.folder, 'trace');
+  const options = ['-ff', '-ttt', '-T', '-y', '-s', '8192', '-o', trace];
+  const wrapper = createStraceWrapper(...options, '-e', `trace=${TRACED_CALLS}`);
+  const service = await home.start({}, wrapper);
+  let count = 0;
+  const { creations, counts } = await Load.run({
+    urls: [await service.url()],
+    connections: 8,
+    next: () => {
+      const name = `plant-${String(count + 1).padStart(6, '0')}`;
+      return count < CREATE_REQUESTS ? createRequest(++count, name) : undefined;
+    },
   });
+  process.kill(findTracee(service.pid), 'SIGTERM');
+  await service.ended;
+
+  const calls = readTraces(trace).map(parse);
+  const written = calls.filter(({ text }) => /^pwrite64\(\d+<[^>]*-wal>/.test(text));
+  const syncs = calls.filter(({ text }) => /^f(?:data)?sync\(\d+<[^>]*-wal>.*= 0$/.test(text));
+  const answered = calls.filter(({ text }) => /^(?:write|writev|sendmsg)\(.*1 200/.test(text));
+  const uncovered = creations.filter(({ name }) => {
+    const write = written.find(({ text }) => text.includes(name));
+    const response = answered.find(({ text }) => text.includes(name));
+    const isBetween = ({ began, ended }: Call) =>
+      write && response && began >= write.ended && ended <= response.began;
+    return !syncs.some(isBetween);
+  });
+  expect(counts).toEqual({ 200: CREATE_REQUESTS });
+  expect(uncovered).toEqual([]);
 });
 
 /** Makes every sync of a service slow from now on. Resolves to strace, once it traces the service. */
@@ -62,60 +64,50 @@ async function slowDown(
   return strace;
 }
 
-describe('the service on a disk that does not respond', () => {
-  const home = useServiceHome();
+it('the service ends at once on a second signal when the disk does not respond', async () => {
+  const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
+  // Longer than the test may take.
+  const slow = await slowDown(service, join(home.folder, 'trace'), 300);
+  void service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
+  await until(async () => (await service.getStatus('/health/ready')) === 503);
 
-  it('ends at once on a second signal', async () => {
-    const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
-    // Longer than the test may take.
-    const slow = await slowDown(service, join(home.folder, 'trace'), 300);
-    void service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
-    await until(async () => (await service.getStatus('/health/ready')) === 503);
+  service.kill('SIGTERM');
+  await service.waitForOutput(/Received SIGTERM/);
+  service.kill('SIGTERM');
 
-    service.kill('SIGTERM');
-    await service.waitForOutput(/Received SIGTERM/);
-    service.kill('SIGTERM');
-
-    // A traced process ends only with its tracer.
-    slow.kill('SIGKILL');
-    expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
-  });
+  // A traced process ends only with its tracer.
+  slow.kill('SIGKILL');
+  expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
 });
 
-describe('the service while commits take eight seconds', () => {
-  const home = useServiceHome();
-  it('keeps every request within its time limit, and reports not ready', async () => {
-    const service = await home.start({ MAX_CONNECTIONS: '4000' });
-    // This plant is created before the delay begins, because a new WAL is synced twice.
-    await service.post('{"id":0,"name":"Fern"}');
-    const trace = join(home.folder, 'trace');
-    const slow = await slowDown(service, trace, 8);
+it('the service keeps every request within its time limit, and is not ready, while commits take 8 seconds', async () => {
+  const service = await home.start({ MAX_CONNECTIONS: '4000' });
+  const creations: CreateRequest[] = [];
+  // This plant is created before the delay begins, because a new WAL is synced twice.
+  await createMany(1, service, creations);
+  const trace = join(home.folder, 'trace');
+  const slow = await slowDown(service, trace, 8);
 
-    // These requests fill two batches and part of a third.
-    let nextId = 1;
-    const load = new Load({
-      urls: [await service.url()],
-      connections: 2600,
-      next: () => (nextId <= 2600 ? createRequest(nextId++) : undefined),
-    });
-    await until(async () => (await service.getStatus('/health/ready')) === 503);
-    await load.done;
+  // These requests fill two batches and part of a third.
+  const load = createMany(2600, service, creations, { connections: 2600 });
+  await until(async () => (await service.getStatus('/health/ready')) === 503);
+  await load;
 
-    // Plants that wait too long for their batch are rejected. Without the time limit, all would get 200.
-    expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.unavailable)]);
-    expectOutcomesMatch(load.creations, home.plants());
-    const readiness = new Set<number>();
-    const syncs = () => readFileSync(trace, 'latin1').split('\n').length;
-    const enough = syncs() + 3;
-    await until(async () => {
-      readiness.add(await service.getStatus('/health/ready'));
-      return syncs() >= enough;
-    });
-    expect(readiness).toEqual(new Set([503]));
-    slow.kill();
-    await once(slow, 'close');
-    await service.waitUntilReady();
+  // Plants that wait too long for their batch are rejected. Without the time limit, all would get 200.
+  const outcomes = new Set(creations.map(({ outcome }) => outcome));
+  expect(outcomes).toEqual(new Set([200, errorNumbers.unavailable]));
+  expectOutcomesMatch(creations, home.plants());
+  const readiness = new Set<number>();
+  const syncs = () => readFileSync(trace, 'latin1').split('\n').length;
+  const enough = syncs() + 3;
+  await until(async () => {
+    readiness.add(await service.getStatus('/health/ready'));
+    return syncs() >= enough;
   });
+  expect(readiness).toEqual(new Set([503]));
+  slow.kill();
+  await once(slow, 'close');
+  await service.waitUntilReady();
 });
 
 interface Call {

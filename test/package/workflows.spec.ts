@@ -1,44 +1,19 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { load } from 'js-yaml';
 
 const FOLDER = join(__dirname, '../../.github/workflows');
 
-interface Step {
-  readonly uses?: string;
-  readonly with?: Readonly<Record<string, unknown>>;
-  readonly run?: string;
-}
-
-interface Workflow {
-  readonly permissions?: object;
-  readonly jobs: Readonly<Record<string, { readonly steps: readonly Step[] }>>;
-}
-
-/** Checks against the most common mistakes that let others run code or steal a token. */
+/** Checks against common mistakes that let others run code or steal a token. CodeQL finds expressions in scripts. */
 describe.each(globSync('*.yml', { cwd: FOLDER }).map((file) => [basename(file)]))('%s', (file) => {
-  const { permissions, jobs } = load(readFileSync(join(FOLDER, file), 'utf8')) as Workflow;
-  const steps = Object.values(jobs).flatMap((job) => job.steps);
+  const text = readFileSync(join(FOLDER, file), 'utf8');
+  const count = (pattern: RegExp) => [...text.matchAll(pattern)].length;
 
   it('has only read permission by default', () => {
-    expect(permissions).toEqual({ contents: 'read' });
+    expect(text).toMatch(/^permissions:\n {2}contents: read\n\S/m);
   });
 
-  it('pins each action to a commit', () => {
-    const uses = steps.flatMap((step) => step.uses ?? []);
-
-    expect(uses.filter((each) => !/@[0-9a-f]{40}$/.test(each))).toEqual([]);
-  });
-
-  it('keeps no token in a checkout', () => {
-    for (const step of steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'))) {
-      expect(step.with).toMatchObject({ 'persist-credentials': false });
-    }
-  });
-
-  it('contains no expression in a script except values of the matrix', () => {
-    const expressions = steps.flatMap(({ run = '' }) => run.match(/\$\{\{.*?\}\}/g) ?? []);
-
-    expect(expressions.filter((each) => !/^\$\{\{ matrix\.\w+ \}\}$/.test(each))).toEqual([]);
+  it('pins each action to a commit, and keeps no token in a checkout', () => {
+    expect(count(/\buses: \S+@[0-9a-f]{40}\b/g)).toBe(count(/\buses:/g));
+    expect(count(/persist-credentials: false/g)).toBe(count(/actions\/checkout@/g));
   });
 });
