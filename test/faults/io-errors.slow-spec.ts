@@ -9,6 +9,7 @@ describe('the service on a disk that fails for a while', () => {
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', '60..70'],
     ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
+    ['a disk quota that is exceeded', 'pwrite64', 'EDQUOT', '200..260'],
   ])(
     'exits with code 1 on %s, and keeps its promises after a restart',
     async (_what, calls, error, when) => {
