@@ -21,7 +21,7 @@ import {
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
-import { assertTypes, METHOD_TYPES, type ResolvedOptions, resolveOptions } from './resolve-options';
+import { assertOptions, type ResolvedOptions, resolveOptions } from './resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
@@ -32,6 +32,12 @@ const VERIFIER: Provider = {
   provide: TokenVerifier,
   inject: [PLANTS_OPTIONS],
   useFactory: ({ auth }: ResolvedOptions) => new TokenVerifier(auth),
+};
+
+const STORE: Provider = {
+  provide: PlantsRepository,
+  inject: [PLANTS_OPTIONS],
+  useFactory: ({ store }: ResolvedOptions) => openRepository(store),
 };
 
 const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
@@ -51,13 +57,7 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
           inject: [RAW_OPTIONS],
           useFactory: (options: PlantsModuleOptions) => resolveOptions(options, extras),
         },
-        repository
-          ? { provide: PlantsRepository, useExisting: repository }
-          : {
-              provide: PlantsRepository,
-              inject: [PLANTS_OPTIONS],
-              useFactory: ({ store }: ResolvedOptions) => openRepository(store),
-            },
+        repository ? { provide: PlantsRepository, useExisting: repository } : STORE,
         ...(guard === BearerGuard ? [VERIFIER] : []),
       ],
       exports: [PlantsRepository],
@@ -87,12 +87,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
   /**
    * Registers the module. Outside production every option has a default.
    *
-   * @throws OptionError when an option has another type or is unknown. The other checks run at startup.
+   * @throws OptionError when an option is undefined, null or empty. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
   ): DynamicModule {
-    assertTypes(options, METHOD_TYPES.forRoot);
+    assertOptions(options);
     return super.forRoot(options);
   }
 
@@ -107,15 +107,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when there is no factory, or an option next to it has another type or is unknown
+   * @throws OptionError when an option next to the factory is undefined, null or empty
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
-    assertTypes(options, METHOD_TYPES.forRootAsync);
-    if (!options.useFactory && !options.useClass && !options.useExisting) {
-      throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
-    }
+    assertOptions(options);
     return super.forRootAsync(options);
   }
 

@@ -8,8 +8,8 @@ import type { PlantsRepository } from './plants.repository';
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
 
 /**
- * The options that a factory can return. The application fails to start if an option is unknown, if it does not have
- * its type, or if two options exclude each other.
+ * The options that a factory can return. The application fails to start if an option is unknown, undefined or empty,
+ * or if two options exclude each other.
  */
 export interface PlantsModuleOptions {
   /**

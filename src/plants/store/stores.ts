@@ -42,8 +42,6 @@ export const STORES = {
   },
 } satisfies Record<string, StoreKind>;
 
-export type StoreName = keyof typeof STORES;
-
 /**
  * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
  *
