@@ -1,5 +1,4 @@
 import {
-  applyDecorators,
   type CanActivate,
   Controller,
   HttpCode,
@@ -99,20 +98,16 @@ export class PlantsController {
 
 /**
  * Creates a subclass of the controller with a guard, because the decorators of one class would be the same in every
- * application of the process, and `overrideGuard` finds only guards in decorators. The OpenAPI document declares what
- * our own guard responds.
+ * application of the process, and `overrideGuard` finds only guards in decorators.
  */
 export function protectWith(guard: Type<CanActivate>): Type<PlantsController> {
   const GuardedController = class extends PlantsController {};
   // For the operation ids of the host's OpenAPI document.
   Object.defineProperty(GuardedController, 'name', { value: PlantsController.name });
-  const decorators: ClassDecorator[] = [UseGuards(guard)];
+  UseGuards(guard)(GuardedController);
   if (guard === BearerGuard) {
-    decorators.push(
-      ApiBearerAuth('bearerAuth'),
-      ApiErrorResponses(({ status }) => [401, 403].includes(status)),
-    );
+    ApiBearerAuth('bearerAuth')(GuardedController);
+    ApiErrorResponses(({ status }) => [401, 403].includes(status))(GuardedController);
   }
-  applyDecorators(...decorators)(GuardedController);
   return GuardedController;
 }

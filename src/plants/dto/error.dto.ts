@@ -1,11 +1,11 @@
 import { applyDecorators } from '@nestjs/common';
-import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors/errors';
+import { type CatalogueEntry, errorCatalogue } from '../errors/errors';
 import {
   ApiExtraModels,
   ApiProperty,
   ApiResponse,
   ApiSchema,
-  schemaOf,
+  getSchemaPath,
   SCHEMA_PREFIX,
 } from '../swagger-decorators';
 
@@ -24,20 +24,18 @@ export class ErrorDto {
   readonly message!: string;
 }
 
-const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
-
 const challenge = {
   description: 'The bearer challenge, RFC 6750 section 3',
   required: true,
   schema: { type: 'string' },
   example: 'Bearer realm="plants"',
-} as const;
+};
 const delay = {
   description: 'The number of seconds to wait before a retry, RFC 9110 section 10.2.3',
   required: true,
   schema: { type: 'integer' },
   example: 1,
-} as const;
+};
 
 /** The responses that are documented separately, by status. All other errors share the `default` response. */
 const responseOfStatus: Partial<Record<number | 'default', object>> = {
@@ -52,7 +50,7 @@ const responseOfStatus: Partial<Record<number | 'default', object>> = {
 };
 
 /** Example messages of the errors whose messages are more specific than the catalogue. */
-const messageOfKind: Partial<Record<ErrorKind, string>> = {
+const messageOfKind: Partial<Record<string, string>> = {
   notJson: 'The body is empty.',
   invalidPlant: 'Not a NewPlant: name is required.',
   unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
@@ -61,25 +59,22 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
 };
 
-/**
- * Creates the responses of an operation from the error catalogue: one for each separate status and one
- * for all others, with an example and the meaning of each error.
- */
+/** Creates the error responses of an operation, with the meaning and an example of each error. */
 export function errorResponses(
   isIncluded: (entry: CatalogueEntry) => boolean,
 ): Record<string, object> {
-  const kindsByStatus = Map.groupBy(
-    catalogue.filter(([, entry]) => isIncluded(entry)),
+  const byStatus = Map.groupBy(
+    Object.entries<CatalogueEntry>(errorCatalogue).filter(([, entry]) => isIncluded(entry)),
     ([, { status }]) => (status in responseOfStatus ? status : 'default'),
   );
-  const responses = [...kindsByStatus].map(([status, kindsOfStatus]): [string, object] => {
-    const examples = kindsOfStatus.map(([kind, { error, meaning }]): [string, object] => {
+  const responses = Array.from(byStatus, ([status, entries]): [PropertyKey, object] => {
+    const examples = entries.map(([kind, { error, meaning }]): [number, object] => {
       const message = messageOfKind[kind] ?? meaning;
-      return [String(error), { summary: `${error}: ${meaning}`, value: { error, message } }];
+      return [error, { summary: `${error}: ${meaning}`, value: { error, message } }];
     });
-    const schema = schemaOf(ErrorDto);
+    const schema = { $ref: getSchemaPath(ErrorDto) };
     const content = { 'application/json': { schema, examples: Object.fromEntries(examples) } };
-    return [String(status), { ...responseOfStatus[status], content }];
+    return [status, { ...responseOfStatus[status], content }];
   });
   return Object.fromEntries(responses);
 }

@@ -10,15 +10,9 @@ interface PropertyOptions {
 }
 
 interface TextOptions extends PropertyOptions {
-  /**
-   * Whether the property may be absent. `null` is not absent.
-   * @default false
-   */
+  /** Whether the property may be absent. `null` is not absent. */
   readonly isOptional?: boolean;
-  /**
-   * The maximum number of characters (Unicode code points, as in JSON Schema).
-   * @default none
-   */
+  /** The maximum number of characters (Unicode code points, as in JSON Schema). */
   readonly maxLength?: number;
 }
 
@@ -26,16 +20,16 @@ interface TextOptions extends PropertyOptions {
 const TEXT_PATTERN = '^[^\\x00]*$';
 
 /**
- * Declares a property as a string that every store can keep exactly: the rule and the OpenAPI schema.
- * U+0000 is invalid, because PostgreSQL cannot store it in a `text`. An unpaired surrogate is invalid,
- * because UTF-8 cannot encode it.
+ * Declares a property as a string that every store can keep exactly. U+0000 is invalid, because PostgreSQL cannot
+ * store it in a `text`. An unpaired surrogate is invalid, because UTF-8 cannot encode it.
  */
 export function Text({
   isOptional = false,
   maxLength,
   ...options
 }: TextOptions): PropertyDecorator {
-  const findError = (value: unknown): string | undefined => {
+  const schema = { type: String, required: !isOptional, pattern: TEXT_PATTERN, maxLength };
+  return Property({ ...schema, ...options }, (value) => {
     if (value === undefined) return isOptional ? undefined : 'is required';
     if (typeof value !== 'string') return 'must be a string';
     if (!value.isWellFormed() || value.includes('\0')) {
@@ -43,36 +37,33 @@ export function Text({
     }
     if (maxLength === undefined || Array.from(value).length <= maxLength) return undefined;
     return `must have at most ${maxLength} characters`;
-  };
-  const schema = { type: String, required: !isOptional, pattern: TEXT_PATTERN, maxLength };
-  return applyDecorators(ApiProperty({ ...schema, ...options }), Rule('text', findError));
+  });
 }
 
-/** Declares a property as a signed 64-bit integer, a bigint: the rule and the OpenAPI schema. */
+/** Declares a property as a signed 64-bit integer, a bigint. */
 export function Int64(options: PropertyOptions): PropertyDecorator {
-  const findError = (value: unknown): string | undefined => {
+  // No bounds, because Swagger UI and JSON parsers would round them.
+  return Property({ type: 'integer', format: 'int64', ...options }, (value) => {
     if (isInt64(value)) return undefined;
     if (value === undefined) return 'is required';
     const isNumber = typeof value === 'number' || typeof value === 'bigint';
     const kind = isNumber ? 'an integer' : 'a JSON number, an integer';
     return `must be ${kind} from ${INT64_MIN} to ${INT64_MAX}`;
-  };
-  // No bounds, because Swagger UI and JSON parsers would round them.
-  const schema = { type: 'integer', format: 'int64' } as const;
-  return applyDecorators(ApiProperty({ ...schema, ...options }), Rule('int64', findError));
+  });
 }
 
 /**
- * Creates a rule of class-validator with one message for each kind of invalid value.
+ * Declares the OpenAPI schema of a property and its rule, with one message for each kind of invalid value.
  *
  * @param findError returns the message without the name of the property; undefined if the value is valid
  */
-function Rule(name: string, findError: (value: unknown) => string | undefined): PropertyDecorator {
-  return ValidateBy({
-    name,
-    validator: {
-      validate: (value) => findError(value) === undefined,
-      defaultMessage: (args) => `$property ${findError(args?.value) ?? 'is invalid'}`,
-    },
-  });
+function Property(
+  schema: object,
+  findError: (value: unknown) => string | undefined,
+): PropertyDecorator {
+  const validator = {
+    validate: (value: unknown) => findError(value) === undefined,
+    defaultMessage: (args?: { value: unknown }) => `$property ${findError(args?.value)}`,
+  };
+  return applyDecorators(ApiProperty(schema), ValidateBy({ name: 'contract', validator }));
 }
