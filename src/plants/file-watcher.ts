@@ -6,7 +6,6 @@ const POLL_INTERVAL_MS = 1000;
 /**
  * Keeps a value that one or several files define up to date, by `fs.watchFile`, and logs each change. It follows
  * symbolic links, such as those of Kubernetes secrets. While the files are invalid, the last valid value stays in use.
- * A file that is read while it is being written is usually invalid; otherwise, the next change corrects the value.
  */
 export class FileWatcher<T> {
   /** The value of the last valid contents. */

@@ -11,9 +11,8 @@ export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 export const IDEMPOTENT_REPLAYED = 'Idempotent-Replayed';
 
 /**
- * Matches the value of the header: 1 to 255 visible ASCII characters, as an RFC 9651 String (section
- * 3.3.3) or bare. In the bare form, a comma would separate list values, RFC 9110 section 5.3.
- * The OpenAPI document contains this expression, so it uses only syntax that all dialects share.
+ * Matches an RFC 9651 String (section 3.3.3), or the same bare. There, a comma would separate list values, RFC 9110
+ * section 5.3. The OpenAPI document contains this expression, so it uses only syntax that all dialects share.
  */
 export const KEY_PATTERN = new RegExp(
   String.raw`^(?:[!#-+\--~]{1,255}|"(?:[!#-\[\]-~]|\\["\\]){1,255}")$`,

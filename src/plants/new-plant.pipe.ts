@@ -15,51 +15,40 @@ import { PLANTS_OPTIONS } from './plants.options';
 import type { ResolvedOptions } from './resolve-options';
 
 /**
- * Reads the content of a request as a {@link NewPlantDto}, or rejects it. The content is exact if the body is
- * unread, or if the host keeps its bytes (`rawBody: true`). Properties that the contract does not name are
- * ignored. If a property occurs twice, the last one is used.
+ * Reads the content of a request as a {@link NewPlantDto}. The content is exact if the body is unread, or if the host
+ * keeps its bytes (`rawBody: true`).
  *
- * @throws PlantStoreError when the content is not declared as plain JSON in UTF-8
- * @throws NotJsonError when it is not JSON
- * @throws BodyTooLargeError when it is larger than the limit
- * @throws InvalidPlantError when it is JSON but not a valid NewPlant
+ * @throws PlantStoreError 40001, 40002, 40004 or 40005 when the content is rejected
  */
 @Injectable()
 export class NewPlantPipe implements PipeTransform<HostRequest> {
-  private readonly limit: number;
-
-  constructor(@Inject(PLANTS_OPTIONS) { bodyLimit }: ResolvedOptions) {
-    this.limit = bodyLimit;
-  }
+  constructor(@Inject(PLANTS_OPTIONS) private readonly options: ResolvedOptions) {}
 
   async transform(request: HostRequest): Promise<NewPlantDto> {
+    const { bodyLimit: limit } = this.options;
     const message = nodeRequest(request);
     assertJsonContent(message);
-    if (Number(message.headers['content-length'] ?? 0) > this.limit) {
-      throw new BodyTooLargeError(this.limit);
-    }
+    if (Number(message.headers['content-length'] ?? 0) > limit) throw new BodyTooLargeError(limit);
     const parsed = request.rawBody ?? request.body;
-    const content = parsed === undefined ? await readBody(message, this.limit) : parsed;
+    const content = parsed === undefined ? await readBody(message, limit) : parsed;
     const newPlant = NewPlantDto.from(
-      Buffer.isBuffer(content) ? this.parseBytes(content) : restoreId(content),
+      Buffer.isBuffer(content) ? parseBytes(content, limit) : restoreId(content),
     );
     notesOf(request).plantId = newPlant.id;
     return newPlant;
   }
+}
 
-  private parseBytes(bytes: Buffer): unknown {
-    if (bytes.length > this.limit) throw new BodyTooLargeError(this.limit);
-    if (bytes.length === 0) throw new NotJsonError('The body is empty.');
-    if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
-    return parseJson(bytes.toString());
-  }
+function parseBytes(bytes: Buffer, limit: number): unknown {
+  if (bytes.length > limit) throw new BodyTooLargeError(limit);
+  if (bytes.length === 0) throw new NotJsonError('The body is empty.');
+  if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
+  return parseJson(bytes.toString());
 }
 
 /**
- * Reads the body of a request that nobody has read.
+ * Reads the body of a request that nobody has read, up to a limit in bytes.
  *
- * @param limit the maximum size of the body in bytes
- * @throws BodyTooLargeError when the body is larger than the limit
  * @throws MalformedRequestError when the client disconnects before the end of the body
  */
 function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {
@@ -89,11 +78,7 @@ function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {
   });
 }
 
-/**
- * Converts the id of a body that a parser of the host has parsed to a bigint.
- *
- * @throws InvalidPlantError when the parser may have rounded the id
- */
+/** Converts the id of a body that a parser of the host has parsed to a bigint, unless it may be rounded. */
 function restoreId(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('id' in value)) return value;
   const { id } = value;

@@ -6,10 +6,7 @@ export interface PlantContent {
   readonly tag?: string | undefined;
 }
 
-/**
- * The properties of a plant except its id, in the order of their columns. SQL statements, comparisons,
- * export, import and the readers of the tests are built from this list.
- */
+/** The properties of a plant except its id, in the order of their columns. Everything else is built from this list. */
 export const CONTENT_PROPERTIES = Object.keys({
   name: true,
   tag: true,
@@ -45,9 +42,7 @@ export function contentOf(plant: PlantContent): PlantContent {
 
 /** Converts a row to a plant. A null column becomes an absent property. */
 export function plantFromRow(row: PlantRow): Plant {
-  const plant: Partial<Record<keyof PlantContent, string>> & { id: bigint } = {
-    id: BigInt(row[0]),
-  };
+  const plant: Partial<Record<keyof Plant, unknown>> = { id: BigInt(row[0]) };
   CONTENT_PROPERTIES.forEach((property, at) => {
     const value = row[at + 1];
     if (typeof value === 'string') plant[property] = value;

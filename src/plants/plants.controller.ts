@@ -33,11 +33,6 @@ import {
   ApiTags,
 } from './swagger-decorators';
 
-/** The response method that Express and Fastify share. */
-interface HostResponse {
-  header(name: string, value: string): unknown;
-}
-
 /** The path of the route, without the global prefix of an application. */
 export const PLANTS_PATH = 'plants';
 
@@ -84,7 +79,7 @@ export class PlantsController {
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,
     @Req() request: HostRequest,
-    @Res({ passthrough: true }) response: HostResponse,
+    @Res({ passthrough: true }) response: { header(name: string, value: string): unknown },
   ): Promise<PlantDto> {
     const notes = notesOf(request);
     // An unexpected error leaves this outcome. The lines below, or the filter, replace it.

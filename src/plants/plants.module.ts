@@ -66,9 +66,8 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
   .build();
 
 /**
- * Adds `POST /plants` to an application. Its guard, filter and pipe apply only to this route. Call
- * `forRoot` or `forRootAsync` once: each call opens a store. Modules that need {@link PlantsService} import
- * the module returned by that one call.
+ * Adds `POST /plants` to an application. Call `forRoot` or `forRootAsync` once, because each call opens a store, and
+ * import its result wherever you need {@link PlantsService}.
  *
  * @example
  * ```ts
@@ -97,8 +96,7 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
   }
 
   /**
-   * Registers the module with options that a factory returns, for example from the host's configuration.
-   * Pass `guard`, `repository` and `imports` next to the factory.
+   * Registers the module with options that a factory returns. Pass `guard`, `repository` and `imports` next to it.
    *
    * @example
    * ```ts

@@ -20,19 +20,8 @@ export interface PlantsModuleOptions {
   readonly sqlite?: string;
   /**
    * The PostgreSQL database to use instead of SQLite: a connection URL, a function that returns the current URL
-   * (called for each attempt to connect), or client settings of the `pg`
-   * driver. Settings can contain a password function, which is called for each new session, a Unix socket
-   * as `host`, or an `ssl` object with certificates. They can also contain a URL as `connectionString`;
-   * the other settings override it. Both forms name one host. After each connection failure, the settings
-   * and the files they name are read again.
-   *
-   * The module opens and closes its own sessions, up to 10. Commits and reads share them, and at most four sessions
-   * commit at a time. At startup, the table is created if the database has none.
-   *
-   * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A create request that exceeds
-   * `statement_timeout` or `lock_timeout` gets 503 (50300). One that exceeds `query_timeout`, which is at
-   * most and by default 8000, gets 504 (50400).
-   *
+   * (called for each attempt to connect), or client settings of the `pg` driver. The module opens up to 10 sessions,
+   * and creates the table if the database has none.
    * @default none: SQLite is used
    */
   readonly postgres?: string | (() => string) | PostgresOptions;
@@ -50,25 +39,36 @@ export interface PlantsModuleOptions {
   readonly bodyLimit?: number;
 }
 
-/** Client settings of the `pg` driver, declared here so that a host need not install its types. */
+/**
+ * Client settings of the `pg` driver, declared here so that a host need not install its types. Times are in
+ * milliseconds.
+ */
 export interface PostgresOptions {
+  /** A connection URL. The other settings override it. */
   readonly connectionString?: string;
+  /** A single host, or the directory of a Unix socket. */
   readonly host?: string;
   readonly port?: number;
   readonly database?: string;
   readonly user?: string;
+  /** A function is called for each new session. */
   readonly password?: string | (() => string | Promise<string>);
   readonly ssl?: boolean | ConnectionOptions;
   readonly sslnegotiation?: 'postgres' | 'direct';
   readonly enableChannelBinding?: boolean;
   readonly stream?: () => Duplex | undefined;
   readonly keepAlive?: boolean;
-  /** Milliseconds, like all other times. */
   readonly keepAliveInitialDelayMillis?: number;
+  /** @default 2000 */
   readonly connectionTimeoutMillis?: number;
+  /** A create request that exceeds it gets 503 (50300). */
   readonly statement_timeout?: false | number;
-  /** At most 8000. */
+  /**
+   * A create request that exceeds it gets 504 (50400). At most 8000.
+   * @default 8000
+   */
   readonly query_timeout?: number;
+  /** A create request that exceeds it gets 503 (50300). */
   readonly lock_timeout?: number;
   readonly idle_in_transaction_session_timeout?: number;
   readonly application_name?: string;

@@ -20,12 +20,11 @@ export interface EndedBatch {
 /** Stores plants. Every store extends this class, which is also its injection token. */
 export abstract class PlantsRepository {
   /**
-   * Stores a plant unless a plant with its id already exists. If several calls insert the same id at the
-   * same time, in one or several processes on the same store, exactly one of them stores its plant.
+   * Stores a plant unless a plant with its id already exists. If several calls or processes insert the same id at the
+   * same time, exactly one of them stores its plant.
    *
-   * @param keyDigest the SHA-256 of the idempotency key and its caller, in 64 lowercase hexadecimal
-   *   digits. It is stored in the same transaction as the plant. Your own repository may ignore it:
-   *   then a retry is `taken`.
+   * @param keyDigest the SHA-256 of the idempotency key and its caller, in 64 lowercase hexadecimal digits, stored in
+   *   the same transaction as the plant. Your own repository may ignore it: then a retry is `taken`.
    * @returns resolves once the plant with this id is durable, whether this call or another one stored it
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored
@@ -40,11 +39,10 @@ export abstract class PlantsRepository {
   abstract find(id: bigint): Promise<Plant | undefined>;
 
   /**
-   * Reads a page of plants in id order.
+   * Reads a page of plants in id order, which is empty only at the end.
    *
    * @param after the page starts after this id; undefined starts with the smallest id
-   * @param limit the maximum number of plants, 1 or more. A page may be shorter, but is empty only at the
-   *   end
+   * @param limit the maximum number of plants, 1 or more
    * @throws UnavailableError when the store does not respond
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
@@ -54,10 +52,7 @@ export abstract class PlantsRepository {
     return this.currentFailure() === undefined;
   }
 
-  /**
-   * Why the store does not accept plants, for the operator. Undefined while it accepts them, or if the
-   * reason is unknown. The store logs it, so log lines about rejected requests do not repeat it.
-   */
+  /** Why the store does not accept plants; undefined while it accepts them. The store logs it. */
   currentFailure(): Error | undefined {
     return undefined;
   }
@@ -72,7 +67,7 @@ export abstract class PlantsRepository {
     return 0;
   }
 
-  /** Calls the observer after each commit from now on. A store without batches never calls it. */
+  /** Calls the observer after each commit from now on. */
   observeBatches(_observer: (batch: EndedBatch) => void): void {
     // A store that commits one plant at a time has no batches.
   }

@@ -10,17 +10,13 @@ import { PlantsRepository } from './plants.repository';
 /** Options of {@link PlantsService.create}. */
 export interface CreatePlantOptions {
   /**
-   * Makes the call safe to retry. 1 to 255 visible ASCII characters, as in the `Idempotency-Key` header
-   * without quotation marks. Use a new key for each plant, for example a UUID.
-   *
+   * Makes the call safe to retry. 1 to 255 visible ASCII characters. Use a new key for each plant, for example a UUID.
    * @default none
    */
   readonly idempotencyKey?: string | undefined;
   /**
-   * Who creates the plant. A key is scoped to its caller: two callers may use the same key for different
-   * plants. A caller has the same keys here and over HTTP.
-   *
-   * @default none; all calls without a caller share one scope
+   * Who creates the plant. Each caller has its own keys, the same here and over HTTP.
+   * @default none; all calls without a caller share their keys
    */
   readonly caller?: Caller | undefined;
 }
@@ -31,8 +27,7 @@ export class PlantsService {
   constructor(private readonly plants: PlantsRepository) {}
 
   /**
-   * Creates a plant. With an idempotency key, you can call it again until it succeeds: if an earlier call
-   * with the same caller, key and content created the plant, the result is the same plant.
+   * Creates a plant. With an idempotency key, you can call it again until it succeeds.
    *
    * @returns the plant, once it is durable
    * @throws InvalidPlantError when the id is not an int64 or a string cannot be stored exactly
@@ -42,13 +37,10 @@ export class PlantsService {
    * @throws UnavailableError when the plant was rejected before anything was stored
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  async create(
-    plant: Plant,
-    { idempotencyKey, caller }: CreatePlantOptions = {},
-  ): Promise<CreatedPlant> {
+  async create(plant: Plant, options: CreatePlantOptions = {}): Promise<CreatedPlant> {
     const newPlant: Plant = NewPlantDto.from(plant);
-    const key =
-      idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
+    const { idempotencyKey: text, caller } = options;
+    const key = text === undefined ? undefined : digestIdempotencyKey(text, caller);
     const outcome = await this.plants.insert(newPlant, key);
     if (outcome === 'taken') throw new IdTakenError();
     if (outcome === 'keyReused') throw new IdempotencyKeyReusedError();

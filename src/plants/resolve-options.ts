@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
 import { generateToken } from './auth/token-list';
 import { OptionError } from './errors/operator.error';
@@ -77,21 +76,17 @@ export function assertOptions(options: object, prefix = '', names = Object.keys(
 }
 
 /** @throws OptionError when two options exclude each other: one of them would be ignored */
-function assertAtMostOne(options: object): void {
-  const [one, other] = Object.entries(options).filter(([, value]) => value !== undefined);
-  if (!one || !other) return;
-  throw new OptionError(
-    one[0],
-    `${one[0]} and ${other[0]} exclude each other: set only one of them.`,
-  );
+function assertAtMostOne(options: Readonly<Record<string, unknown>>): void {
+  const [one, other] = Object.keys(options).filter((name) => options[name] !== undefined);
+  if (one === undefined || other === undefined) return;
+  throw new OptionError(one, `${one} and ${other} exclude each other: set only one of them.`);
 }
 
 /** Prints a temporary token to standard error. It is not logged, because logs may be collected and kept. */
 function createTemporaryAuth(): AuthOptions {
   const token = generateToken();
-  new Logger('PlantsModule').warn(
-    'Neither "auth" nor "guard" is set. A temporary token is printed to standard error.',
+  process.stderr.write(
+    `PlantsModule: neither auth nor guard is set. This token is valid until shutdown: Bearer ${token}\n`,
   );
-  process.stderr.write(`PlantsModule: this token is valid until shutdown: Bearer ${token}\n`);
   return { tokens: [token] };
 }

@@ -32,10 +32,8 @@ export class NewPlantDto extends PlantDto implements Plant {
   }
 
   /**
-   * Copies the properties that the contract names from a candidate, and validates them. Other properties
-   * are ignored.
+   * Copies the properties that the contract names from any value, and validates them.
    *
-   * @param candidate any value, for example the result of {@link parseJson}
    * @throws InvalidPlantError naming each invalid property and the reason
    */
   static from(candidate: unknown): NewPlantDto {

@@ -38,10 +38,7 @@ function entry(
 /** RFC 6750 section 3. */
 const CHALLENGE = 'Bearer realm="plants"';
 
-/**
- * Every error that the service can return. A number never gets a second meaning. The exception filter, the
- * raw socket responses, the OpenAPI document and docs/errors.md are generated from it or tested against it.
- */
+/** Every error that the service can return. A number never gets a second meaning. */
 export const errorCatalogue = {
   malformedRequest: entry(
     40000,
@@ -118,6 +115,10 @@ export interface ErrorBody {
   readonly message: string;
 }
 
+interface PlantStoreErrorOptions extends HttpExceptionOptions {
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
 /**
  * The base of all errors that this package throws on purpose: a Nest `HttpException` whose response is the
  * Error body, so that a host without our filter still sends the right response.
@@ -129,17 +130,10 @@ export class PlantStoreError extends HttpException {
   readonly outcome: RequestOutcome | undefined;
 
   /** @param message by default, the meaning of the kind */
-  constructor(
-    kind: ErrorKind,
-    message?: string,
-    {
-      headers,
-      ...options
-    }: HttpExceptionOptions & { headers?: Record<string, string> | undefined } = {},
-  ) {
-    const { error, status, meaning, outcome, headers: defaultHeaders } = errorCatalogue[kind];
+  constructor(kind: ErrorKind, message?: string, options: PlantStoreErrorOptions = {}) {
+    const { error, status, meaning, outcome, headers } = errorCatalogue[kind];
     super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
-    this.headers = { ...defaultHeaders, ...headers };
+    this.headers = { ...headers, ...options.headers };
     this.outcome = outcome;
   }
 
@@ -195,7 +189,6 @@ export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
 
 export class BodyTooLargeError extends PlantStoreError {
-  /** @param limit the limit in bytes */
   constructor(limit: number) {
     super('bodyTooLarge', `The body is larger than the limit of ${limit} bytes.`);
   }
@@ -203,7 +196,6 @@ export class BodyTooLargeError extends PlantStoreError {
 
 /** The token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
-  /** @param scope the required scope, RFC 6749 section 3.3 */
   constructor(scope: string) {
     const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
     super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });

@@ -10,10 +10,7 @@ export class OperatorError extends Error {
 export class OptionError extends OperatorError {
   override readonly name: string = 'OptionError';
 
-  /**
-   * @param option such as `sqlite` or `auth.issuer`
-   * @param required another option that the message names
-   */
+  /** @param required another option that the message names */
   constructor(
     readonly option: string,
     message: string,
