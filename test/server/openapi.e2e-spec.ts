@@ -18,7 +18,7 @@ const examplesIn = (content: Content) => content['application/json']?.examples ?
 describe('the OpenAPI document', () => {
   const application = TestApplication.use();
 
-  it('is served at /openapi.json as committed', async () => {
+  it('is served at /openapi.json as committed by npm run openapi', async () => {
     const { headers, body } = await application.app.inject({ url: '/openapi.json' });
 
     expect(headers['content-type']).toBe('application/json; charset=utf-8');
