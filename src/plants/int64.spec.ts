@@ -23,7 +23,7 @@ describe('parseInt64', () => {
 
         expect(parseInt64(literal)).toBe(isInt64 ? value : undefined);
       }),
-      { numRuns: 5_000, verbose: true },
+      { numRuns: 5_000 },
     );
   });
 

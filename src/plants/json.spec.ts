@@ -32,7 +32,7 @@ describe('parseJson', () => {
 
         expect(id).toEqual(parseInt64(literal) ?? parseJson(literal));
       }),
-      { numRuns: 3_000, verbose: true },
+      { numRuns: 3_000 },
     );
   });
 
