@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
+import { JwtVerifier } from '../plants/auth/jwt.verifier';
+import { TokenVerifier } from '../plants/auth/token-verifier';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
 import { findValidityError, readTls } from '../server/http/tls';
@@ -21,7 +22,7 @@ const WARNINGS_ONLY = {
 export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
   Logger.overrideLogger(WARNINGS_ONLY);
   const { auth, tls, database } = readEnvironment(process.env);
-  const { issuer, jwksUrl } = auth;
+  const { issuer, audience } = auth;
   // Each check returns a description of what it found, or throws.
   const checks = {
     settings: () => 'all variables are valid',
@@ -42,12 +43,11 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
     },
     issuer:
       issuer !== undefined &&
+      audience !== undefined &&
       (async () => {
-        // The line of this check says the same as the warning.
-        Logger.overrideLogger(false);
-        const issuers = [issuer].flat();
-        await checkIssuerKeys(issuers, jwksUrl);
-        return `the keys of ${issuers.join(' and ')} were fetched`;
+        const problems = await new JwtVerifier({ ...auth, issuer, audience }).refreshKeys();
+        if (problems.length > 0) throw new Error(problems.join('; '));
+        return `the keys of ${[issuer].flat().join(' and ')} were fetched`;
       }),
     TLS: tls && (() => describeCertificate(tls)),
   };

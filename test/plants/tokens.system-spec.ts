@@ -6,7 +6,7 @@ import { toTestResponse, TestApplication } from '../support/application';
 import { expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
-import { AUDIENCE, type TokenDraft, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { AUDIENCE, OpenIdProvider, type TokenDraft } from '../support/openid-provider';
 import { plantStore } from '../support/plant-store';
 import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -32,26 +32,22 @@ describe('the service with a token file or an issuer', () => {
   }
 
   it('accepts the tokens of each issuer, also while another one is down', async () => {
-    const [up, down] = [
-      await OpenIdProvider.start(makeKey('ES256')),
-      await OpenIdProvider.start(makeKey('ES256')),
-    ];
+    const [up, down] = [await OpenIdProvider.start(), await OpenIdProvider.start()];
     const tokens = [await up.requestAccessToken(), await down.requestAccessToken()];
     const redraft = ({ payload }: TokenDraft): unknown => (payload.iss = down.issuer);
-    const forged = await up.requestAccessToken({ redraft });
+    const forged = await up.requestAccessToken(redraft);
     const statuses = () => Promise.all(tokens.map((token) => post(`Bearer ${token}`)));
     await down.stop();
     const AUTH_ISSUER = `${up.issuer} ${down.issuer}`;
     service = await home.start({ ...trust(up), AUTH_ISSUER });
 
     expect(await statuses()).toEqual([200, 503]);
-    await down.start(makeKey('ES256'));
+    await down.start();
     tokens[1] = await down.requestAccessToken();
     expect(await statuses()).toEqual([200, 200]);
     expect(await post(`Bearer ${forged}`)).toBe(401);
 
     for (const provider of [up, down]) await provider.stop();
-    expect(service.stdout).toContain(`Fetched the keys of ${up.issuer}.`);
     expect(service.stdout).toContain(`The keys of ${down.issuer} cannot be fetched: `);
     const checked = await plantStore(['check'], { ...trust(up), AUTH_ISSUER });
     expect(checked.stdout).toContain(
@@ -61,7 +57,7 @@ describe('the service with a token file or an issuer', () => {
   });
 
   it('starts while its issuer is down, logs that, and stops immediately on SIGTERM', async () => {
-    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const provider = await OpenIdProvider.start();
     const jwt = await provider.requestAccessToken();
     await provider.stop();
     service = await home.start({ ...trust(provider), LOG_LEVEL: 'trace' });
@@ -104,7 +100,7 @@ describe('the service with a token file or an issuer', () => {
   });
 
   it('never logs a token, at any level', async () => {
-    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const provider = await OpenIdProvider.start();
     const [listed, inFile] = ['listed-in-the-environment', 'listed-in-the-file'];
     const [expired, unknown] = ['expired-in-the-file', 'unknown-to-everybody'];
     writeTokens(`${inFile} ci`, `${expired} old 2020-01-01T00:00:00Z`);
@@ -120,7 +116,7 @@ describe('the service with a token file or an issuer', () => {
       Object.assign(header, { kid: 'unknown-kid' });
       Object.assign(payload, { aud: 'other' });
     };
-    const badJwt = await provider.requestAccessToken({ redraft });
+    const badJwt = await provider.requestAccessToken(redraft);
 
     const statuses = [];
     for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
@@ -156,7 +152,7 @@ describe('the scopes of a token', () => {
       'file-creator ci scope=create\nfile-scraper 2100-01-01T00:00:00Z scope=metrics\n' +
         'file-both ci 2100-01-01T00:00:00Z scope=metrics scope=create\nfile-all\n',
     );
-    provider = await OpenIdProvider.start(makeKey('ES256'));
+    provider = await OpenIdProvider.start();
     application = await TestApplication.start({
       AUTH_TOKENS:
         'creator scope=create, scraper,scope=metrics both scope=create scope=metrics all',
@@ -208,7 +204,7 @@ describe('the scopes of a token', () => {
     [{ scope: undefined }, all, 'plants:read'],
   ])('of a JWT decide what it may do: %j', async (claims, ...expected) => {
     const redraft = ({ payload }: TokenDraft): unknown => Object.assign(payload, claims);
-    const token = await provider.requestAccessToken({ redraft });
+    const token = await provider.requestAccessToken(redraft);
 
     // The second result comes from the cache.
     for (let time = 0; time < 2; time++) expect(await missing(token)).toEqual(expected);
@@ -217,7 +213,7 @@ describe('the scopes of a token', () => {
   it('of AUTH_SCOPE apply to metrics unless AUTH_SCOPE_METRICS is set', async () => {
     const environment = { ...trust(provider), AUTH_SCOPE: 'plants:create' };
     const other = await TestApplication.start(environment);
-    const authorization = `Bearer ${await provider.requestAccessToken({ scope: '' })}`;
+    const authorization = `Bearer ${await provider.requestAccessToken()}`;
 
     const response = await other.app.inject({ url: '/metrics', headers: { authorization } });
 

@@ -4,9 +4,7 @@ import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
 import type { Grant } from './caller';
-import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
-import { loadJose } from './load-jose';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
 /** The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request. */
@@ -15,11 +13,6 @@ const MAX_CACHED_DIGESTS = 1000;
 /**
  * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
  * and the keys of the issuers from the start of the application until its shutdown.
- *
- * @example
- * ```ts
- * { provide: TokenVerifier, useFactory: () => new TokenVerifier({ tokensFile: 'tokens.txt' }) }
- * ```
  */
 export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly list: TokenList;
@@ -69,23 +62,15 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     this.file?.start();
     if (!this.jwt) return;
-    await loadJose();
-    for (const keys of this.jwt.keys.values()) void keys.start();
+    // Only hosts that trust an issuer install the library for JWTs.
+    await import('jose').catch((cause: unknown) => {
+      throw new Error('An issuer of JWTs requires a library. Run: npm install jose', { cause });
+    });
+    void this.jwt.start();
   }
 
   onApplicationShutdown(): void {
     this.file?.stop();
-    for (const keys of this.jwt?.keys.values() ?? []) keys.stop();
+    this.jwt?.stop();
   }
-}
-
-/**
- * Fetches the keys of each issuer once.
- *
- * @throws Error saying why the keys cannot be used
- */
-export async function checkIssuerKeys(issuers: readonly string[], jwksUrl?: string): Promise<void> {
-  const checks = issuers.map((issuer) => new IssuerKeys(issuer, jwksUrl).check());
-  const problems = (await Promise.all(checks)).filter((problem) => problem !== '');
-  if (problems.length > 0) throw new Error(problems.join('; '));
 }
