@@ -39,13 +39,14 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
+const URL_RULE = 'must be an https: URL (http: only to a loopback address)';
+
 /** Returns an error for every invalid option. No message contains a token. */
 export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
   const errors: OptionError[] = [];
-  const reject = (option: keyof ServiceAuthOptions, rest: string, required?: string): void => {
-    const sentence = `auth.${option} ${rest}${required ?? ''}.`;
-    errors.push(new OptionError(`auth.${option}`, sentence, undefined, required));
+  const reject = (name: keyof ServiceAuthOptions, rule: string, required?: string): void => {
+    errors.push(new OptionError(`auth.${name}`, `auth.${name} ${rule}.`, undefined, required));
   };
   try {
     parseTokenList(tokens);
@@ -53,26 +54,24 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
     reject('tokens', `is invalid: ${(error as Error).message}`);
   }
   if (issuer === undefined) {
-    for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
-      if (options[option] !== undefined) reject(option, 'requires ', 'auth.issuer');
+    for (const name of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
+      if (options[name] !== undefined) reject(name, 'requires auth.issuer', 'auth.issuer');
     }
     return errors;
   }
-  const urlRule = 'must be an https: URL (http: only to a loopback address)';
   const issuers = [issuer].flat();
   if (!issuers.every((each) => isTrustworthyUrl(each) && !/[?#]/.test(each))) {
-    reject('issuer', `${urlRule} without a query or fragment`);
+    reject('issuer', `${URL_RULE} without a query or fragment`);
   }
-  if (audience === undefined) reject('issuer', 'requires ', 'auth.audience');
-  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', urlRule);
+  if (audience === undefined) reject('issuer', 'requires auth.audience', 'auth.audience');
+  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', URL_RULE);
   if (jwksUrl !== undefined && issuers.length > 1) {
-    reject('jwksUrl', 'requires a single auth.issuer');
+    reject('jwksUrl', 'requires a single auth.issuer', 'auth.issuer');
   }
-  for (const option of ['scope', 'metricsScope'] as const) {
+  for (const name of ['scope', 'metricsScope'] as const) {
     // RFC 6749 section 3.3. Responses quote them.
-    if (!/^[!#-[\]-~ ]*$/.test(options[option] ?? '')) {
-      reject(option, 'must be scopes separated by spaces, without quotation marks and backslashes');
-    }
+    if (/^[!#-[\]-~ ]*$/.test(options[name] ?? '')) continue;
+    reject(name, 'must be scopes separated by spaces, without quotation marks and backslashes');
   }
   return errors;
 }
