@@ -19,10 +19,7 @@ export function createAndPrintToken({
   ...rest
 }: Options): void {
   if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');
-  // Prints the token first: without its token, a digest in the file would be useless.
-  createToken(file, { ...rest, scopes }, (token) => {
-    writeFileSync(1, `${token}\n`);
-  });
+  writeFileSync(1, `${createToken(file, { ...rest, scopes })}\n`);
 }
 
 export function parseName(text: string): string {

@@ -23,20 +23,12 @@ export interface ListedToken extends Grant {
 
 /** The minimum length of a token that cannot be guessed. */
 const MIN_TOKEN_LENGTH = 16;
-
-/**
- * A token (RFC 6750 section 2.1) or its digest. The names of scopes are rejected: in
- * `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake and not a token.
- */
-const TOKEN =
-  /(?!(?:scope|create|metrics)=*(?:\s|$))(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)/;
+/** A token (RFC 6750 section 2.1) or its digest. */
+const TOKEN = /^(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
 /** A name begins with a letter, so that a half-written time is never read as a name. */
-const NAME = /[A-Za-z][\w.@-]{0,63}/;
+const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
-const TIME = /\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/;
-const LISTED_TOKEN = new RegExp(
-  String.raw`^(${TOKEN.source})(?:\s+(${NAME.source}))?(?:\s+(${TIME.source}))?((?:\s+scope=(?:${allScopes.join('|')}))*)$`,
-);
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Generates a token of 256 random bits. */
 export function generateToken(): string {
@@ -49,7 +41,7 @@ export function hashToken(token: string): string {
 }
 
 export function isTokenName(text: string): boolean {
-  return NAME.exec(text)?.[0] === text;
+  return NAME.test(text);
 }
 
 /**
@@ -60,9 +52,11 @@ export function isTokenName(text: string): boolean {
  * @throws Error saying what is wrong, without a full stop; the message never shows a token
  */
 function parseListedToken(text: string, location: string): ListedToken {
-  const [, token = '', name, time, fields = ''] = LISTED_TOKEN.exec(text) ?? [];
-  const expires = time === undefined ? Infinity : parseTime(time);
-  if (token === '' || Number.isNaN(expires)) {
+  const [token = '', ...fields] = text.split(/\s+/);
+  const name = NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
+  const expires = TIME.test(fields[0] ?? '') ? Date.parse(fields.shift() ?? '') : Infinity;
+  const areScopes = fields.every((field) => allScopes.some((scope) => field === `scope=${scope}`));
+  if (!TOKEN.test(token) || Number.isNaN(expires) || !areScopes) {
     throw new Error(
       `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics`,
     );
@@ -75,21 +69,15 @@ function parseListedToken(text: string, location: string): ListedToken {
       `${location} is a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters: with NODE_ENV=production, create another one with "plant-store token create"`,
     );
   }
-  const lacks = allScopes.filter((scope) => fields !== '' && !fields.includes(`scope=${scope}`));
+  const missing = allScopes.filter((scope) => !fields.includes(`scope=${scope}`));
   return {
     digest,
     location,
     caller: name === undefined ? { name: location, tokenDigest: digest } : { name },
     expires,
-    missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
+    missingScopes: fields.length > 0 ? Object.fromEntries(missing.map((each) => [each, each])) : {},
     isShort,
   };
-}
-
-/** Returns milliseconds since 1970, or NaN if the month does not have the day: Date.parse would take the next day. */
-function parseTime(time: string): number {
-  const day = new Date(time.replace(/T.*/, '')).getUTCDate();
-  return Number(time.slice(8, 10)) === day ? Date.parse(time) : NaN;
 }
 
 /**
@@ -107,8 +95,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
 }
 
 /**
- * Parses a token file: one token per line, in the syntax of {@link parseListedToken}. `#` starts a comment at the
- * start of a line or after white space.
+ * Parses a token file: one token per line. `#` starts a comment at the start of a line or after white space.
  *
  * @throws Error when the file is invalid; the message names the first invalid line
  */
@@ -139,10 +126,9 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const advice = 'it does not exist; create it with "plant-store token create"';
-    throw new OptionError(
-      'auth.tokensFile',
-      `auth.tokensFile names the file ${file}, which cannot be used: ${code === 'ENOENT' ? advice : message}.`,
-    );
+    const reason = code === 'ENOENT' ? advice : message;
+    const sentence = `auth.tokensFile names the file ${file}, which cannot be used: ${reason}.`;
+    throw new OptionError('auth.tokensFile', sentence);
   }
 }
 
@@ -150,17 +136,13 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
  * Generates a token, and appends its digest to a token file. Creates the file if it is missing.
  *
  * @param options `expires` in milliseconds since 1970
- * @param publish called with the token before its digest is written. If it throws, the file is unchanged
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
 export function createToken(
   file: string,
   options: { name?: string; expires?: number; scopes?: readonly Scope[] | undefined },
-  publish: (token: string) => void,
-): void {
+): string {
   const { name, expires, scopes = [] } = options;
-  // Creates the file if it is missing. It is appended to and not replaced, because it may be a symbolic link, or
-  // mounted into a container.
   appendFileSync(file, '', { mode: 0o600 });
   const content = readFileSync(file);
   try {
@@ -169,29 +151,21 @@ export function createToken(
     throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
   }
   const token = generateToken();
-  publish(token);
   const time = expires && new Date(expires).toISOString().replace(/\.\d+/, '');
-  const fields = [
-    `sha256:${hashToken(token)}`,
-    name,
-    time,
-    ...scopes.map((each) => `scope=${each}`),
-  ];
+  const fields = [`sha256:${hashToken(token)}`, name, time, ...scopes.map((at) => `scope=${at}`)];
   const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
-  // A single write, so that several processes can append at once.
   const line = `${separator}${fields.filter((field) => field !== undefined).join(' ')}\n`;
+  // A single write, so that several processes can append at once. The file is not replaced, because it may be a
+  // symbolic link, or mounted into a container.
   appendFileSync(file, line, { flush: true });
+  return token;
 }
 
 /** Accepts the tokens of an immutable list. If a token is listed twice, the last one counts. */
 export class TokenList {
   private readonly byDigest: ReadonlyMap<string, ListedToken>;
 
-  /**
-   * Logs a warning about tokens that are too short.
-   *
-   * @param name the name of the list, which begins the warning
-   */
+  /** Logs a warning about tokens that are too short, which begins with the name of the list. */
   constructor(name: string, tokens: readonly ListedToken[]) {
     const short = tokens.filter(({ isShort }) => isShort).map(({ location }) => location);
     if (short.length > 0) {
@@ -208,10 +182,9 @@ export class TokenList {
   }
 
   /**
-   * Looks up a token. Not constant-time: timing may reveal parts of a digest, but a digest does not reveal
-   * the token.
+   * Looks up a token; undefined if it is not listed. Not constant-time: timing may reveal parts of a digest, but a
+   * digest does not reveal the token.
    *
-   * @returns undefined when the token is not listed
    * @throws InvalidTokenError when it has expired
    */
   verify(digest: string): Grant | undefined {
