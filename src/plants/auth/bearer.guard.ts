@@ -12,9 +12,7 @@ const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 /** Declares the scope that a token needs for a route: by default, `create`. */
 export const RequiredScope = Reflector.createDecorator<Scope>();
 
-/**
- * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, and notes the caller.
- */
+/** Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, and notes the caller. */
 @Injectable()
 export class BearerGuard implements CanActivate {
   constructor(
@@ -36,12 +34,7 @@ export class BearerGuard implements CanActivate {
   }
 }
 
-/**
- * Reads the bearer token of a request.
- *
- * @throws PlantStoreError when there is no `Authorization: Bearer` header
- * @throws InvalidTokenError when the header is malformed or repeated
- */
+/** @throws PlantStoreError when there is no `Authorization: Bearer` header, or it is malformed or repeated */
 function readBearerToken(request: IncomingMessage): string {
   const values = headerValues(request, 'authorization');
   const token = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;

@@ -6,8 +6,7 @@ import type { ServiceAuthOptions } from './auth.options';
 import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
 
-export type JwtOptions = ServiceAuthOptions &
-  Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
+type JwtOptions = ServiceAuthOptions & Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
 // prettier-ignore
@@ -65,12 +64,7 @@ export class JwtVerifier {
     return (await Promise.all(refreshes)).filter((problem) => problem !== '');
   }
 
-  /**
-   * Verifies the signature and the claims of a token.
-   *
-   * @throws InvalidTokenError when the token is not a valid JWT
-   * @throws UnavailableError when the keys of the issuer are not available
-   */
+  /** @throws InvalidTokenError when the JWT is not valid; UnavailableError when the keys are not available */
   async verify(token: string, digest: string): Promise<Grant> {
     const accepted = this.accepted.get(digest);
     if (accepted && Date.now() < accepted.verifyAt) return accepted;
@@ -89,7 +83,6 @@ export class JwtVerifier {
     return verified;
   }
 
-  /** @throws PlantStoreError when the signature or a registered claim is not valid, or the keys are not available */
   private async verifySignature(token: string): Promise<JWTVerifyResult> {
     const { decodeJwt, errors, jwtVerify } = await import('jose');
     try {

@@ -21,6 +21,13 @@ export interface ListedToken extends Grant {
   readonly isShort: boolean;
 }
 
+interface NewToken {
+  readonly name?: string;
+  /** Milliseconds since 1970. */
+  readonly expires?: number;
+  readonly scopes?: readonly Scope[] | undefined;
+}
+
 /** The minimum length of a token that cannot be guessed. */
 const MIN_TOKEN_LENGTH = 16;
 /** A token (RFC 6750 section 2.1) or its digest. */
@@ -80,11 +87,7 @@ function parseListedToken(text: string, location: string): ListedToken {
   };
 }
 
-/**
- * Parses the tokens of the option `auth.tokens`, which have no names and do not expire.
- *
- * @throws Error when one of them is invalid
- */
+/** Parses the option `auth.tokens`: tokens without names and expiry. @throws Error when one of them is invalid */
 export function parseTokenList(entries: readonly string[]): ListedToken[] {
   return entries.map((entry, index) => {
     const token = parseListedToken(entry, `token ${index + 1}`);
@@ -94,11 +97,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
   });
 }
 
-/**
- * Parses a token file: one token per line. `#` starts a comment at the start of a line or after white space.
- *
- * @throws Error when the file is invalid; the message names the first invalid line
- */
+/** Parses a file with one token per line. @throws Error naming the first invalid line */
 function parseTokenFile(content: Uint8Array): ListedToken[] {
   if (!isUtf8(content)) throw new Error('it is not UTF-8');
   // The decoder drops a byte order mark.
@@ -109,11 +108,7 @@ function parseTokenFile(content: Uint8Array): ListedToken[] {
   });
 }
 
-/**
- * Reads a file of accepted tokens.
- *
- * @throws OptionError when the file cannot be used; the message never shows a token
- */
+/** Reads a file of accepted tokens. @throws OptionError when it cannot be used; the message never shows a token */
 export function openTokenFile(path: string): FileWatcher<TokenList> {
   const file = resolve(path);
   const name = `The token file ${file}`;
@@ -133,16 +128,11 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
 }
 
 /**
- * Generates a token, and appends its digest to a token file. Creates the file if it is missing.
+ * Generates a token, and appends its digest to a token file, which is created if it is missing.
  *
- * @param options `expires` in milliseconds since 1970
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
-export function createToken(
-  file: string,
-  options: { name?: string; expires?: number; scopes?: readonly Scope[] | undefined },
-): string {
-  const { name, expires, scopes = [] } = options;
+export function createToken(file: string, { name, expires, scopes = [] }: NewToken): string {
   appendFileSync(file, '', { mode: 0o600 });
   const content = readFileSync(file);
   try {

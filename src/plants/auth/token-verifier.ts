@@ -20,10 +20,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly jwt?: JwtVerifier;
   private readonly digests = new LruMap<string>(MAX_CACHED_DIGESTS);
 
-  /**
-   * @param options options already checked by `validateAuthOptions`
-   * @throws OptionError when the token file cannot be used
-   */
+  /** @throws OptionError when the token file cannot be used. `validateAuthOptions` has checked the other options. */
   constructor(options: ServiceAuthOptions) {
     const { tokens = [], tokensFile, issuer, audience, ...others } = options;
     this.list = new TokenList('The token list', parseTokenList(tokens));
@@ -33,12 +30,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /**
-   * Verifies a token with each source in turn.
-   *
-   * @throws InvalidTokenError when the token is unknown or invalid
-   * @throws UnavailableError when the token cannot be verified now
-   */
+  /** @throws InvalidTokenError when no source accepts the token; UnavailableError when it cannot be verified now */
   async verify(token: string): Promise<Grant> {
     const cached = this.digests.get(token);
     const digest = cached ?? hashToken(token);
