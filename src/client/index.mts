@@ -60,9 +60,7 @@ interface Failure extends Pick<CreationError, Fields> {
 }
 type Result = CreatedPlant | Failure;
 
-type Property = keyof PlantContent;
-/** The properties of a plant in a response. */
-const PROPERTIES = Object.keys({ name: 0, tag: 0 } satisfies Record<Property, 0>) as Property[];
+const PROPERTIES = ['name', 'tag'] as const satisfies (keyof PlantContent)[];
 
 /** Retryable statuses: slow network, rate limit, overload, restart, or unknown outcome. */
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
@@ -70,14 +68,11 @@ const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Matches how Node.js fails before a connection is open: system call, code (time-out, certificate) or message. */
 const CONNECT_ERRORS =
-  /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|bad port)$/;
+  /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|bad port)$/;
 const NO_TOKEN: Failure = { message: 'No token: timed out', outcome: 'not stored' };
 const TIMED_OUT: Failure = { message: 'No response: timed out', outcome: 'unknown' };
 const KEY_SYNTAX = '1 to 255 visible ASCII characters, bare or quoted';
 const KEY_PATTERN = /^(?:[!#-+\--~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/;
-/** How many characters a response may have beyond the length of the request. */
-const MAX_EXTRA_RESPONSE_CHARS = 64 * 1024;
-
 /**
  * Creates plants in a plant store. Requires `fetch`.
  *
@@ -108,13 +103,12 @@ export class PlantStoreClient {
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<CreatedPlant> {
     let failure: Failure = { message: 'Nothing was sent.', outcome: 'not stored' };
-    // What a timeout of the current attempt means.
-    let late = NO_TOKEN;
-    const onSend = (): Failure => (late = TIMED_OUT);
     try {
       const call = readArguments(plant, options);
       const { timeout, signal } = call;
       const end = performance.now() + timeout;
+      // The service responds within 20 seconds. After that, the connection is probably dead.
+      const findLimit = (): number => Math.min(timeout / 2, 25_000, end - performance.now());
       // A shorter attempt would probably time out, and its outcome would be `unknown`.
       const minAttemptMs = Math.min(timeout / 10, 1000);
       const assertTimeFor = (durationMs: number): void => {
@@ -126,11 +120,7 @@ export class PlantStoreClient {
       for (let delayMs = 100; ; delayMs = Math.min(2 * delayMs, 5000)) {
         // Timers can fire late.
         assertTimeFor(minAttemptMs);
-        // The service responds within 20 seconds. After that, the connection is probably dead.
-        const limitMs = Math.min(timeout / 2, 25_000, end - performance.now());
-        late = NO_TOKEN;
-        const attempt = withTimeout(limitMs, signal, (stop) => this.send(call, stop, onSend));
-        const result = (await attempt) ?? late;
+        const result = await this.attempt(call, findLimit);
         if ('isReplay' in result) return result;
         failure = failure.outcome === 'unknown' ? { ...result, outcome: 'unknown' } : result;
         if (failure.isFinal) throw new CreationError(failure);
@@ -141,30 +131,31 @@ export class PlantStoreClient {
       }
     } catch (cause) {
       if (cause instanceof CreationError) throw cause;
-      // Not `String(cause)`, which throws for an object without a prototype.
-      const text = (Object(cause) as { toString?: () => string }).toString?.();
-      const { outcome } = late === NO_TOKEN ? failure : late;
+      const text = cause instanceof Error ? cause.message : 'see the cause';
       const message = `The request cannot be created: ${text}`;
-      throw new CreationError({ message, cause, outcome });
+      throw new CreationError({ message, cause, outcome: failure.outcome });
     }
   }
 
-  /** Makes one attempt. Calls `onSend` before `fetch`. Rejects if there is no request to send. */
-  private async send(call: Call, stop: AbortSignal, onSend: () => void): Promise<Result> {
-    const { body, key, content } = call;
-    // Checked here, because the error of `Request` would show a malformed token.
-    const token = parseToken(await this.token());
+  /** Makes one attempt. Rejects if there is no token. */
+  private async attempt(call: Call, findLimit: () => number): Promise<Result> {
+    const getToken = async (): Promise<string> => parseToken(await this.token());
+    const token = await withTimeout(findLimit(), call.signal, getToken);
+    if (token === undefined) return NO_TOKEN;
+    const send = (stop: AbortSignal): Promise<Result> => this.send(call, token, stop);
+    return (await withTimeout(findLimit(), call.signal, send)) ?? TIMED_OUT;
+  }
+
+  private async send({ body, key, content }: Call, token: string, signal: AbortSignal) {
     const headers = {
       Authorization: `Bearer ${token}`,
       'Content-Type': 'application/json',
       'Idempotency-Key': key,
     };
-    const options = { method: 'POST', headers, body, redirect: 'manual', signal: stop } as const;
-    const request = new Request(this.url, options);
-    if (!stop.aborted) onSend();
     try {
-      const response = await fetch(request);
-      const text = await readText(response, body.length + MAX_EXTRA_RESPONSE_CHARS);
+      const options = { method: 'POST', headers, body, redirect: 'manual', signal } as const;
+      const response = await fetch(this.url, options);
+      const text = await response.text();
       const json: unknown = await new Response(text).json().catch(() => undefined);
       const result = readResponse(response, text, json, content);
       if ('isReplay' in result) return result;
@@ -213,13 +204,13 @@ function check(name: string, value: unknown, expected: string, isValid: boolean)
 }
 
 /**
- * Converts the error of `fetch`. Keeps only code and message as `cause`, because the parser error of Node.js
+ * Converts the error of `fetch`. Keeps only the message as `cause`, because the parser error of Node.js
  * contains the bytes of the response, which may repeat the token.
  */
 function toNoResponse(error: unknown): Failure {
   const causes = innermostErrors(error);
   const text = causes.map(({ message, code }) => message || (code ?? 'unknown')).join(', ');
-  const cause = Object.assign(new Error(text), causes[0]?.code && { code: causes[0].code });
+  const cause = new Error(text);
   // Only Node.js wraps its errors. Deno and Bun may report a refused connection after a request was received.
   const reasons = causes.map(({ syscall, code, message }) => syscall ?? code ?? message);
   if (causes[0] !== error && reasons.every((reason) => CONNECT_ERRORS.test(reason))) {
@@ -235,20 +226,6 @@ function innermostErrors(error: unknown): SystemError[] {
   if (cause) return innermostErrors(cause);
   if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(innermostErrors);
   return [Object(error) as SystemError];
-}
-
-/** Reads the body of a response. If it is longer than `limit` characters, returns the beginning, which is not JSON. */
-async function readText({ body }: Response, limit: number): Promise<string> {
-  const decoder = new TextDecoder();
-  const reader = body?.getReader();
-  let text = '';
-  for (;;) {
-    const chunk: { value?: Uint8Array } | undefined = await reader?.read();
-    if (!chunk?.value) return text + decoder.decode();
-    text += decoder.decode(chunk.value, { stream: true });
-    // The abort at the end of the attempt closes the connection.
-    if (text.length > limit) return `${text}…`;
-  }
 }
 
 /** Decides whether a response means that the plant was created. */

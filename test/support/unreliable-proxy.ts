@@ -1,18 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import { pipeline } from 'node:stream';
 import { errorBodies } from './error-bodies';
 import { listen } from './listen';
 
 /** A fault that the proxy causes instead of forwarding both the request and the response. */
 export type Fault =
-  | {
-      readonly status: number;
-      readonly headers?: Record<string, string>;
-      readonly body: string;
-      /** Whether the body continues with spaces forever. */
-      readonly isEndless?: boolean;
-    }
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body: string }
   | 'response lost'
   | 'no response';
 
@@ -30,11 +23,6 @@ const FAULTS: readonly Fault[] = [
   { status: 503, headers: { 'Retry-After': '2' }, body: JSON.stringify(errorBodies.unavailable) },
   'response lost',
 ];
-
-function* spaces(start: string): Generator<string> {
-  yield start;
-  for (;;) yield ' '.repeat(2 ** 14);
-}
 
 /**
  * Starts a proxy. `response lost` forwards the request, then closes the connection without a response.
@@ -61,9 +49,7 @@ export async function startUnreliableProxy(
     if (fault === 'no response') return;
     if (typeof fault === 'object') {
       incoming.resume();
-      outgoing.writeHead(fault.status, fault.headers);
-      if (fault.isEndless === true) pipeline(spaces(fault.body), outgoing, () => undefined);
-      else outgoing.end(fault.body);
+      outgoing.writeHead(fault.status, fault.headers).end(fault.body);
       return;
     }
     const { method, url = '/', headers } = incoming;
