@@ -8,7 +8,6 @@ import { backUp } from './backup.command';
 import { check } from './check.command';
 import { exportTo } from './export.command';
 import { checkHealth } from './health.command';
-import { importFile } from './import.command';
 import { restore } from './restore.command';
 import { createAndPrintToken, parseExpiry, parseName } from './token-create.command';
 import { UsageError } from './usage.error';
@@ -80,7 +79,11 @@ function addDataCommands(program: Command): void {
     .command('import')
     .description('store the plants of a JSON Lines file, except those already stored')
     .argument('[file]', 'the file to read (default: standard input)')
-    .action(importFile);
+    .action(async (file?: string) => {
+      // The validation of plants takes longer to load than all other commands together.
+      const { importFile } = await import('./import.command.js');
+      await importFile(file);
+    });
   program
     .command('backup')
     .description('copy a SQLite store to a file; the service can keep running')

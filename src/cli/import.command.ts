@@ -1,30 +1,117 @@
-import { accessSync, createReadStream } from 'node:fs';
+import { isUtf8 } from 'node:buffer';
+import { createReadStream, openSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
-import { withRepository } from './configured-store';
+import {
+  NotJsonError,
+  OutcomeUnknownError,
+  PlantStoreError,
+  UnavailableError,
+} from '../plants/errors/errors';
+import { NewPlantDto } from '../plants/dto/plant.dto';
+import { parseJson } from '../plants/json';
+import { hasSameContent } from '../plants/plant';
+import type { PlantsRepository } from '../plants/plants.repository';
+import { formatStoreError, withRepository } from './configured-store';
+
+/** A batch ends with the line that fills it. */
+const BATCH_BYTES = 2 ** 15;
+
+/** The pause after a batch as a fraction of its duration, to leave capacity for the service. */
+const PAUSE_FRACTION = 0.25;
+
+/** How long to retry if the store does not accept a plant, and how often. */
+const RETRY_TIMEOUT_MS = 60_000;
+const RETRY_INTERVAL_MS = 500;
+
+/** The number of a line, from 1, and its bytes, each decoded as one character. */
+type Line = readonly [number: number, bytes: string];
+type Counts = Record<'stored' | 'present' | 'conflicting' | 'invalid', number>;
 
 /**
- * Stores the plants of a JSON Lines file.
+ * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with
+ * this id and other content is already stored.
  *
  * @param file undefined or `-` for standard input
  */
 export async function importFile(file = '-'): Promise<void> {
-  const isPiped = file === '-';
-  if (!isPiped) accessSync(file);
-  // Loaded only here, because the validation of plants takes most of the time in which a command starts.
-  const { PlantsImport } = await import('./import-plants.js');
+  // If the file does not exist, no store is created.
+  const input = file === '-' ? process.stdin : createReadStream(file, { fd: openSync(file, 'r') });
   await withRepository('create', async (repository) => {
-    const input = isPiped ? process.stdin : createReadStream(file);
-    const plants = new PlantsImport(repository, console.error, setTimeout);
-    const { counts } = plants;
-    try {
-      await plants.run(input);
-    } finally {
-      input.destroy();
-      const { stored, present, conflicting, invalid } = counts;
-      console.error(
-        `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.`,
-      );
-    }
-    if (counts.conflicting + counts.invalid > 0) process.exitCode = 1;
+    const { stored, present, conflicting, invalid } = await importLines(input, repository);
+    console.error(
+      `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.`,
+    );
+    if (conflicting + invalid > 0) process.exitCode = 1;
   });
+}
+
+/** Stores the plants in batches. Returns how many lines, not counting empty ones, had each result. */
+export async function importLines(input: Readable, repository: PlantsRepository): Promise<Counts> {
+  // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
+  const lines = createInterface({ input: input.setEncoding('latin1'), crlfDelay: Infinity });
+  const counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
+  let batch: Line[] = [];
+  let [number, size] = [0, 0];
+  for await (const bytes of lines) {
+    number++;
+    if (bytes === '') continue;
+    batch.push([number, bytes]);
+    size += bytes.length;
+    if (size < BATCH_BYTES) continue;
+    await storeBatch(batch, repository, counts);
+    [batch, size] = [[], 0];
+  }
+  await storeBatch(batch, repository, counts);
+  return counts;
+}
+
+async function storeBatch(
+  batch: readonly Line[],
+  repository: PlantsRepository,
+  counts: Counts,
+): Promise<void> {
+  const start = performance.now();
+  const results = await Promise.all(batch.map(([, bytes]) => storeLine(bytes, repository)));
+  for (const [at, [result, reason]] of results.entries()) {
+    counts[result]++;
+    if (reason !== undefined) console.error(`Line ${batch[at]?.[0]}: ${reason}`);
+  }
+  await setTimeout((performance.now() - start) * PAUSE_FRACTION);
+}
+
+/**
+ * Stores the plant of a line. Retries while the store is unavailable or the outcome is unknown.
+ *
+ * @returns the result, and the reason if the plant is not stored
+ * @throws UnavailableError or OutcomeUnknownError when the store has not accepted the plant for a minute
+ */
+async function storeLine(
+  bytes: string,
+  repository: PlantsRepository,
+): Promise<[result: keyof Counts, reason?: string]> {
+  const end = performance.now() + RETRY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      const plant = parseLine(bytes);
+      if ((await repository.insert(plant)) === 'created') return ['stored'];
+      const other = await repository.find(plant.id);
+      if (other && hasSameContent(other, plant)) return ['present'];
+      return ['conflicting', 'A plant with this id already exists, with other content.'];
+    } catch (error) {
+      if (!(error instanceof PlantStoreError)) throw error;
+      const canRetry = error instanceof UnavailableError || error instanceof OutcomeUnknownError;
+      // The database may reject a valid plant, for example because of an operator's constraint.
+      if (!canRetry) return ['invalid', formatStoreError(error)];
+      if (performance.now() > end) throw error;
+      await setTimeout(RETRY_INTERVAL_MS);
+    }
+  }
+}
+
+function parseLine(line: string): NewPlantDto {
+  const bytes = Buffer.from(line, 'latin1');
+  if (!isUtf8(bytes)) throw new NotJsonError('Not JSON: it is not UTF-8.');
+  return NewPlantDto.from(parseJson(bytes.toString()));
 }

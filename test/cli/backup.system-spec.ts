@@ -301,7 +301,7 @@ describe('backup and restore', () => {
   it.each([
     ['restore none.db', `none.db does not exist. ${ADVICE}`],
     ['restore /dev', `/dev is not a regular file. ${ADVICE}`],
-    ['import none', "ENOENT: no such file or directory, access 'none'"],
+    ['import none', "ENOENT: no such file or directory, open 'none'"],
     ['backup copy.db', `FOLDER/plants.db ${NO_STORE}`],
     ['backup data', 'FOLDER/data already exists. Choose another file name.', 'data/plants.db'],
     ['export /no/x', "ENOENT: no such file or directory, open '/no/.x.*.part'"],

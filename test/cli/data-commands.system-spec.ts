@@ -32,7 +32,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
   /** Runs a command line on the store. */
-  const run = (command: string, input = ''): Promise<RunResult> =>
+  const run = (command: string, input: string | Buffer = ''): Promise<RunResult> =>
     plantStore(command.split(' '), environment, { input });
   beforeAll(async () => {
     store = await startStore();
@@ -58,9 +58,9 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     await run('import', '{"id":1,"name":"Fern"}\n');
     const input =
       '{"id":1,"name":"Fern"}\n{"id":1,"name":"Moss"}\n{"id":2}\n\n{"id":3,"name":"Ginkgo"}\n' +
-      'nonsense\r\n{"id":3,"name":"Ginkgo","tag":""}';
+      'nonsense\r\n{"id":3,"name":"Ginkgo","tag":""}\n"\xff"';
 
-    const outcome = await run('import', input);
+    const outcome = await run('import', Buffer.from(input, 'latin1'));
 
     expect(outcome).toEqual(
       failed(
@@ -68,7 +68,8 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
           'Line 3: Not a NewPlant: name is required.\n' +
           'Line 6: Not JSON: Unexpected token \'o\', "nonsense" is not valid JSON\n' +
           'Line 7: A plant with this id already exists, with other content.\n' +
-          formatCounts(1, 1, 2, 2),
+          'Line 8: Not JSON: it is not UTF-8.\n' +
+          formatCounts(1, 1, 2, 3),
       ),
     );
     expect(await store.plants()).toEqual([
@@ -77,17 +78,15 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     ]);
   });
 
-  it.each(['SIGKILL', 'SIGINT'] as const)('resume an import that %s ended', async (signal) => {
+  it('resume an import that was killed', async () => {
     const input = createLines(6000);
     const command = new CommandProcess(['import'], environment);
     command.child.stdin?.write(input.slice(0, input.length / 2));
     await until(async () => (await store.plants()).length > 0);
-    command.child.kill(signal);
-    const end = await command.ended;
+    await command.end('SIGKILL');
     const stored = (await store.plants()).length;
     const again = await run('import', input);
 
-    expect(end.signal).toBe(signal);
     expect(again).toEqual(succeeded(formatCounts(6000 - stored, stored)));
     expect(await store.plants()).toHaveLength(6000);
   });
@@ -125,7 +124,6 @@ it('import resumes when PostgreSQL is reachable again, and fails when PostgreSQL
   await until(async () => (await server.plants().catch(() => [])).length > 0);
   await server.stop();
   command.child.stdin?.end(createLines(2000, 2001));
-  await until(() => command.stderr.includes('Retrying for up to a minute'));
   await server.start();
   const { code, stderr } = await command.ended;
   const stored = await server.plants();

@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { CLI_PATH, plantStore, withoutRetries } from '../support/plant-store';
-import { type RunResult, shell } from '../support/run';
+import { plantStore } from '../support/plant-store';
+import type { RunResult } from '../support/run';
 import { SmallDisk } from '../support/small-disk';
 import { SqliteStore } from '../support/stores';
 import { createFaultWrapper } from '../support/strace';
@@ -70,22 +70,3 @@ it.each([
   expect(names).toEqual(['a', 'b', 'plants.db', former]);
   expect(store.plants()).toHaveLength(2);
 });
-
-it.each([0, 1250])(
-  'import reports a line that is too long, and stores the %d lines before it',
-  async (count) => {
-    writeFileSync(join(folder, 'lines'), createLines(count, 10));
-
-    const { code, stderr } = await shell(
-      `(cat lines; head -c 600M /dev/zero | tr '\\0' x) | "${process.execPath}" "${CLI_PATH}" import`,
-      { cwd: folder, env: environment },
-    );
-
-    expect([code, withoutRetries(stderr)]).toEqual([
-      1,
-      `Stored ${count}, already present 0, conflicting 0, invalid 0.\n` +
-        `Line ${count + 1} cannot be read: it is longer than 511 MiB.\n`,
-    ]);
-    expect(store.plants()).toHaveLength(count);
-  },
-);

@@ -49,10 +49,5 @@ export async function plantStore(
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);
   const { code, stdout, stderr } = await command.ended;
-  return { code, stdout, stderr: withoutRetries(stderr) };
-}
-
-/** Removes the line that appears only on a busy machine, where a store does not respond in time. */
-export function withoutRetries(stderr: string): string {
-  return stderr.replaceAll(/^Retrying for up to a minute: .*\n/gm, '');
+  return { code, stdout, stderr };
 }
