@@ -1,5 +1,5 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { createDocument } from './document';
 
@@ -22,9 +22,8 @@ export function serveDocument(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   instance.addHook('onRoute', (route) => {
     if (route.url === '/docs') route.onRequest = addPageHeaders;
-    if (route.url.startsWith('/docs/')) route.onRequest = ignoreRange;
     // The relative URL of the server in the document works only from `/docs`.
-    if (['/docs/', '/docs/index.html'].includes(route.url)) {
+    if (route.url === '/docs/') {
       route.handler = (_request, reply) => reply.redirect('../docs', 308);
     }
   });
@@ -34,8 +33,6 @@ export function serveDocument(app: NestFastifyApplication): void {
     raw: ['json'],
     jsonDocumentUrl: 'openapi.json',
     customSiteTitle: 'Plant Store',
-    patchDocumentOnRequest: (request, _response, document) =>
-      (request as { url: string }).url.startsWith('/docs') ? withFreshIds(document) : document,
     // The validator badge would be loaded from another origin.
     swaggerOptions: { docExpansion: 'full', tryItOutEnabled: true, validatorUrl: null },
   });
@@ -45,18 +42,3 @@ const addPageHeaders: onRequestHookHandler = (_request, reply, done) => {
   void reply.headers(PAGE_HEADERS);
   done();
 };
-
-/** A range that is not in the file would get an error, and browsers request none. */
-const ignoreRange: onRequestHookHandler = ({ headers }, _reply, done) => {
-  delete headers.range;
-  done();
-};
-
-/** Copies the document with example ids from the clock. The page sends them, and an id can be used only once. */
-function withFreshIds(document: OpenAPIObject): OpenAPIObject {
-  let id = Date.now();
-  const text = JSON.stringify(document);
-  return JSON.parse(
-    text.replaceAll(/(?<="value":{"id":)\d+/g, () => String(id++)),
-  ) as OpenAPIObject;
-}
