@@ -134,6 +134,20 @@ describe('the OpenAPI document', () => {
     });
   });
 
+  it('declares the headers of the rate limit for all responses that can have them', () => {
+    const responses = Object.entries(createPlantOperation.responses);
+    const limited = responses.filter(([, { headers = {} }]) => 'RateLimit' in headers);
+
+    expect(limited.map(([status]) => status)).toEqual([
+      '200',
+      '400',
+      '429',
+      '503',
+      '504',
+      'default',
+    ]);
+  });
+
   describe('its examples', () => {
     it('equal the error responses of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);

@@ -45,7 +45,9 @@ export interface TestResponse {
 }
 
 /** Headers that a response may have only if the document declares them for its status. */
-const HEADERS_TO_DECLARE = ['www-authenticate', 'retry-after', 'idempotent-replayed'];
+const HEADERS_TO_DECLARE = [
+  ...['www-authenticate', 'retry-after', 'idempotent-replayed', 'ratelimit', 'ratelimit-policy'],
+];
 
 /**
  * Checks a response against the document. The document must declare the status, and for it the media type,

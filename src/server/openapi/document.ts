@@ -29,7 +29,14 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   // The server rejects requests with more errors than the route declares: all except 404 and 405, which
   // belong to unknown paths and methods.
   const errors = errorResponses(({ status }) => ![404, 405].includes(status));
-  for (const { responses } of operationsOf(document)) Object.assign(responses, errors);
+  for (const { responses } of operationsOf(document)) {
+    Object.assign(responses, errors);
+    for (const [status, response] of Object.entries(responses)) {
+      // The token is checked before the rate.
+      if (['401', '403'].includes(status)) continue;
+      response.headers = { ...response.headers, ...RATE_LIMIT_HEADERS };
+    }
+  }
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   // Only a host's document needs the prefix of schema names.
@@ -41,8 +48,23 @@ function operationsOf({ paths }: OpenAPIObject): Operation[] {
 }
 
 interface Operation {
-  readonly responses: object;
+  readonly responses: Record<string, { headers?: object }>;
 }
+
+/** The headers of `RateLimitGuard`. */
+const RATE_LIMIT_HEADERS = {
+  'RateLimit-Policy': {
+    description: 'The quota of the caller, and the window in seconds. Only if the rate is limited',
+    schema: { type: 'string' },
+    example: '"caller";q=100;w=60',
+  },
+  RateLimit: {
+    description:
+      'How many requests remain, and the seconds until the window ends. Only if the rate is limited',
+    schema: { type: 'string' },
+    example: '"caller";r=99;t=60',
+  },
+};
 
 const DESCRIPTION = `Stores plants exactly and durably. A 200 response means that the plant is stored, including every digit of its id.
 
