@@ -67,7 +67,7 @@ describe('readEnvironment', () => {
     [{ DOCS: 'false' }, { docs: false }],
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokensFile: 'tokens.txt' } }],
     [
-      { ...ISSUER, AUTH_ISSUER: 'https://a  https://b' },
+      { ...ISSUER, AUTH_ISSUER: 'https://a , https://b' },
       { auth: { ...AUTH, issuer: ['https://a', 'https://b'] } },
     ],
     [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
@@ -124,7 +124,7 @@ describe('readEnvironment', () => {
     ...[
       'id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org',
       'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1',
-      'https://a.example https://b.example/?tenant=1', 'https://a.example,https://b.example',
+      'https://a.example https://b.example/?tenant=1', ',',
     ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
     ...each('AUTH_SCOPE', '"plants"', 'pl\\ants', 'plänts', 'a\nb').map((s) => ({
@@ -244,13 +244,13 @@ describe('readEnvironment', () => {
   });
 
   it('reports all invalid variables, one per line, with the expected value', () => {
-    const invalid = { PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x', AUTH_AUDIENCE: 'plants,other' };
+    const invalid = { PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x', AUTH_AUDIENCE: ',' };
 
     expect(findError(invalid).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535.',
       'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB.',
       'DOCS must be true or false.',
-      'AUTH_AUDIENCE must be audiences, separated by spaces and not by commas.',
+      'AUTH_AUDIENCE must be a list of audiences, separated by commas or white space.',
     ]);
   });
 

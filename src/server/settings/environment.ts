@@ -8,14 +8,7 @@ import { lacksTls } from '../../plants/store/postgres/postgres.settings';
 import type { StoreLocation } from '../../plants/store/stores';
 import { isProduction } from '../../plants/production';
 import { databaseVariableName, readDatabase } from './database.settings';
-import {
-  AUTH,
-  COMBINED_SETTINGS,
-  findUnknownVariables,
-  readVariables,
-  SETTINGS,
-  type Values,
-} from './variables';
+import { AUTH, findUnknownVariables, readVariables, SETTINGS, type Values } from './variables';
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -41,7 +34,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const errors: string[] = [];
   const settings = readVariables(SETTINGS, environment, errors);
   const auth = readVariables(AUTH, environment, errors);
-  const { certificate, key } = readVariables(COMBINED_SETTINGS, environment, errors);
+  const { tlsCert: certificate, tlsKey: key } = settings;
   const tls = certificate && key ? { certificate, key } : undefined;
   errors.push(...findUnknownVariables(environment));
   let database: StoreLocation | undefined;

@@ -12,23 +12,9 @@ export interface Parser<T> {
 /** Any string. It is validated in combination with other variables. */
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
-const words = (what: string): Parser<readonly string[]> => ({
-  expected: `${what}, separated by spaces and not by commas`,
-  parse: (text) => (text.includes(',') ? undefined : text.split(/\s+/)),
-});
-
-export const audiences = words('audiences');
-export const issuers = words('issuers');
-
-// A Map, because an object also has names such as `constructor`.
-const FLAGS = new Map([
-  ['true', true],
-  ['false', false],
-]);
-
 export const flag: Parser<boolean> = {
   expected: 'true or false',
-  parse: (text) => FLAGS.get(text.toLowerCase()),
+  parse: (text) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined),
 };
 
 const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];
@@ -111,17 +97,18 @@ export const rate: Parser<RateLimit> = {
   },
 };
 
-const list = (what: string, isValid: (item: string) => boolean): Parser<readonly string[]> => ({
+const list = (what: string, isValid = (_item: string) => true): Parser<readonly string[]> => ({
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
-    const items = splitList(text);
+    // A scope belongs to the token before it.
+    const items = text.split(/[\s,]+(?![\s,]|scope=)/).filter((item) => item !== '');
     return items.every(isValid) && (items.length > 0 || text === '') ? items : undefined;
   },
 });
 
-function splitList(text: string): string[] {
-  return text.split(/[\s,]+/).filter((item) => item !== '');
-}
+export const audiences = list('audiences');
+export const issuers = list('issuers');
+export const tokens = list('tokens');
 
 export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (item) => {
   const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
@@ -133,16 +120,3 @@ export const origins = list(
   'origins such as https://app.example.org, without a path, a trailing slash or wildcards',
   (item) => /^https?:[^*]+$/.test(item) && URL.parse(item)?.origin === item,
 );
-
-/** Parses the option `auth.tokens`, which is then validated: tokens, each followed by its scopes. */
-export const tokens: Parser<readonly string[]> = {
-  expected: 'a list of tokens, separated by commas or white space',
-  parse: (text) => {
-    const entries: string[] = [];
-    for (const item of splitList(text)) {
-      const isScope = item.startsWith('scope=') && entries.length > 0;
-      entries.push(isScope ? `${entries.pop()} ${item}` : item);
-    }
-    return entries.length > 0 ? entries : undefined;
-  },
-};

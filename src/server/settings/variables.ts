@@ -18,11 +18,13 @@ function variable<T, F extends string | undefined = undefined>(
   return { name, parser, fallback };
 }
 
-/** Variables that are settings of their own. Durations are in milliseconds, sizes in bytes. */
+/** Durations are in milliseconds, sizes in bytes. */
 export const SETTINGS = {
   host: variable('HOST', parsers.host, '127.0.0.1'),
   port: variable('PORT', parsers.port, '3000'),
   healthPort: variable('HEALTH_PORT', parsers.port),
+  tlsCert: variable('TLS_CERT', parsers.anyString),
+  tlsKey: variable('TLS_KEY', parsers.anyString),
   corsOrigins: variable('CORS_ORIGINS', parsers.origins, ''),
   bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 10}KiB`),
   headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB'),
@@ -37,6 +39,7 @@ export const SETTINGS = {
   accessLog: variable('ACCESS_LOG', parsers.flag, 'false'),
   trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, ''),
   docs: variable('DOCS', parsers.flag, 'true'),
+  nodeEnv: variable('NODE_ENV', parsers.anyString),
 };
 
 /** Variables that set options of the module's authentication. */
@@ -55,13 +58,6 @@ export const DATABASE = {
   file: variable('DATABASE_URL_FILE', parsers.anyString),
 };
 
-/** Variables that are validated in combination with others. */
-export const COMBINED_SETTINGS = {
-  certificate: variable('TLS_CERT', parsers.anyString),
-  key: variable('TLS_KEY', parsers.anyString),
-  nodeEnv: variable('NODE_ENV', parsers.anyString),
-};
-
 type Table = Readonly<Record<string, Variable<unknown>>>;
 
 export type Values<T extends Table> = {
@@ -72,7 +68,6 @@ export const VARIABLES = Object.values<Variable<unknown>>({
   ...SETTINGS,
   ...AUTH,
   ...DATABASE,
-  ...COMBINED_SETTINGS,
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 

@@ -1,8 +1,6 @@
 /**
- * Ends the process with a plain message when Node.js is older than `engines` allows.
- *
- * The service and the CLI import this file for its side effect, before anything that an older Node.js cannot
- * load, which would end it with a stack trace. Only the major version is compared.
+ * Ends the process with a plain message if the major version of Node.js is older than `engines` allows. Must be
+ * imported before anything that an older Node.js cannot load, which would end it with a stack trace.
  */
 
 // Uses require(), because an import would add `package.json` to the sources.
