@@ -1,5 +1,5 @@
-import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, NestFactory, Reflector } from '@nestjs/core';
+import { type DynamicModule, Logger, Module } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
@@ -11,7 +11,6 @@ import { serveDocument } from './server/openapi/document.routes';
 import { createFastifyAdapter } from './server/http/fastify-adapter';
 import { ServiceErrorFilter } from './server/http/service-error.filter';
 import type { Settings } from './server/settings/environment';
-import type { RateLimit } from './server/settings/variable-parsers';
 import { Readiness, serveHealth } from './server/monitoring/health';
 import { createLogger } from './server/monitoring/logger';
 import { Metrics } from './server/monitoring/metrics';
@@ -22,9 +21,8 @@ import { Recorder } from './server/monitoring/recorder';
 /**
  * The standalone service: the first host of {@link PlantsModule}.
  *
- * A request first passes the hooks of `server/http/fastify-adapter`, then the guards in the order listed below,
- * and the pipe of the module, which reads the body. The filter of the module responds to its errors, and the
- * filter below to all others.
+ * A request first passes the hooks of `server/http/fastify-adapter`, then the guards in the order listed below, and
+ * the pipe of the module, which reads the body. The filter below responds to errors of other routes.
  */
 @Module({})
 export class AppModule {
@@ -42,16 +40,11 @@ export class AppModule {
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
         { provide: APP_GUARD, useClass: BearerGuard },
-        ...(rateLimit ? [createRateLimit(rateLimit)] : []),
+        ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
         { provide: APP_FILTER, useClass: ServiceErrorFilter },
       ],
     };
   }
-}
-
-function createRateLimit(options: RateLimit): Provider {
-  const useFactory = (reflector: Reflector) => new RateLimitGuard(options, reflector);
-  return { provide: APP_GUARD, inject: [Reflector], useFactory };
 }
 
 /**
@@ -72,8 +65,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     { bodyParser: false, abortOnError: false, logger: nestLogger },
   );
   const instance = app.getHttpAdapter().getInstance();
-  metrics.observeConnections(instance);
-  metrics.observe(app.get(PlantsRepository), app.get(TokenVerifier));
+  metrics.observe(instance, app.get(PlantsRepository), app.get(TokenVerifier));
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;

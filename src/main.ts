@@ -4,7 +4,7 @@ import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { isAuthConfigured } from './plants/auth/auth.options';
 import { generateToken } from './plants/auth/token-list';
-import { printCurlExample } from './curl-example';
+import { PLANTS_PATH } from './plants/plants.controller';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/http/listen';
 import { handleShutdown } from './server/http/shutdown';
@@ -18,7 +18,18 @@ async function main(): Promise<void> {
   const app = await createApplication(settings);
   handleShutdown(app, settings, exitWithError);
   await listen(app, settings, exitWithError);
-  if (temporaryToken !== undefined) await printCurlExample(app, temporaryToken);
+  if (temporaryToken !== undefined) printCurlExample(await app.getUrl(), temporaryToken);
+}
+
+/** Prints a command for a POSIX shell to standard error, because standard output is for the log. */
+function printCurlExample(url: string, token: string): void {
+  // The shell takes the id from the clock, so that the command can be run again.
+  const body = `{"id":'$(date +%s)',"name":"Fern"}`;
+  console.error(`
+No AUTH_* variable is set, so the service generated a token. It is valid until the service stops. Try it:
+
+curl -i ${url}/${PLANTS_PATH} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'
+`);
 }
 
 function exitWithError(error: unknown): never {

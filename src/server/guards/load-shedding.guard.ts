@@ -2,7 +2,9 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { UnavailableError } from '../../plants/errors/errors';
 import { PlantsRepository } from '../../plants/plants.repository';
-import { SkipAdmission } from './skip-admission.decorator';
+
+/** `@SkipAdmission(true)` exempts the routes of a controller from the guards for load and rate. */
+export const SkipAdmission = Reflector.createDecorator<boolean>();
 
 /**
  * Rejects requests with 503 while the queue is full, except at routes with {@link SkipAdmission}. It is the first

@@ -1,25 +1,21 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
-import type { Reflector } from '@nestjs/core';
+import { Reflector } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { type Caller, identifyCaller } from '../../plants/auth/caller';
 import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
-import { SkipAdmission } from './skip-admission.decorator';
+import { SkipAdmission } from './load-shedding.guard';
 
 /**
- * Limits the requests of each caller, and reports the remaining quota in the headers of
- * draft-ietf-httpapi-ratelimit-headers-10 (newer drafts exist). Must run after the guard that sets the
- * caller. Requests for metrics are not limited, so that monitoring works while a caller with the same token
- * exceeds its quota.
+ * Limits the requests of each caller, except for metrics, and reports the remaining quota in the headers of
+ * draft-ietf-httpapi-ratelimit-headers-10 (newer drafts exist). Must run after the guard that sets the caller.
  */
 export class RateLimitGuard implements CanActivate {
   private readonly limiter: RateLimiterMemory;
+  private readonly reflector = new Reflector();
 
-  constructor(
-    private readonly options: RateLimit,
-    private readonly reflector: Reflector,
-  ) {
+  constructor(private readonly options: RateLimit) {
     this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
   }
 

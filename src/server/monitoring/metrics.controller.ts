@@ -1,13 +1,10 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../plants/auth/bearer.guard';
-import { SkipAdmission } from '../guards/skip-admission.decorator';
+import { SkipAdmission } from '../guards/load-shedding.guard';
 import { Metrics } from './metrics';
 
-/**
- * `GET /metrics`, in the Prometheus text format 0.0.4. The bearer guard protects it like every Nest route. It
- * has its own scope.
- */
+/** `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. */
 @Controller('metrics')
 @SkipAdmission(true)
 export class MetricsController {

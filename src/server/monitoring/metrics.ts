@@ -51,6 +51,11 @@ export class Metrics {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: this.registers,
   });
+  private readonly droppedConnections = new Counter({
+    name: 'http_dropped_connections_total',
+    help: 'New connections closed because MAX_CONNECTIONS was reached.',
+    registers: this.registers,
+  });
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -79,39 +84,29 @@ export class Metrics {
     if (failure) this.countError(failure);
   }
 
-  observe(plants: PlantsRepository, verifier: TokenVerifier): void {
+  observe({ server }: FastifyInstance, plants: PlantsRepository, verifier: TokenVerifier): void {
     plants.observeBatches(({ size, duration }) => {
       this.batchSize.observe(size);
       this.commitDuration.observe(duration / 1000);
     });
-    this.gauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
+    server.on('drop', () => {
+      this.droppedConnections.inc();
+    });
+    const countConnections = promisify(server.getConnections.bind(server));
+    this.addGauge('http_open_connections', 'Open connections.', countConnections);
+    this.addGauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
       plants.queueLength(),
     );
-    this.gauge(
-      'plant_store_ready',
-      '1 if the store is working, 0 if it is recovering. Shutdown has no effect.',
-      () => Number(plants.isReady()),
+    this.addGauge('plant_store_ready', '1 if the store is working, 0 if it is recovering.', () =>
+      Number(plants.isReady()),
     );
-    this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
+    this.addGauge('plant_store_token_file_valid', '0 if AUTH_TOKENS_FILE is invalid.', () =>
       Number(verifier.isFileValid()),
     );
   }
 
-  observeConnections(instance: FastifyInstance): void {
-    const connections = promisify(instance.server.getConnections.bind(instance.server));
-    this.gauge('http_open_connections', 'Open connections.', connections);
-    const dropped = new Counter({
-      name: 'http_dropped_connections_total',
-      help: 'New connections closed because MAX_CONNECTIONS was reached.',
-      registers: this.registers,
-    });
-    instance.server.on('drop', () => {
-      dropped.inc();
-    });
-  }
-
-  /** Adds a gauge whose value is read at every scrape. */
-  private gauge(name: string, help: string, read: () => number | Promise<number>): void {
+  /** @param read called at every scrape */
+  private addGauge(name: string, help: string, read: () => number | Promise<number>): void {
     new Gauge({
       name,
       help,

@@ -19,10 +19,7 @@ export class NestLogger implements LoggerService {
   readonly debug = this.writer('debug');
   readonly verbose = this.writer('trace');
 
-  /**
-   * Nest passes the context (the name of the logger) as the last argument, and plain objects of log fields
-   * before it. For an error without a stack, the argument before the context is undefined.
-   */
+  /** Nest passes the context (the name of the logger) as the last argument, and objects of log fields before it. */
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
       const context = rest.pop() as string | undefined;

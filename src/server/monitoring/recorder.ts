@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorCatalogue, type PlantStoreError } from '../../plants/errors/errors';
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
-import { parseAddress } from './client-address';
 import type { Metrics } from './metrics';
 
 declare module 'fastify' {
@@ -52,11 +52,13 @@ export class Recorder {
     const notes = notesOf(request);
     const { caller, plantId, outcome, failure } = notes;
     this.metrics.countRequest(request, reply.statusCode, duration, notes);
-    const isWarning = !this.hasAccessLog && TOKEN_ERRORS.includes(failure?.error);
-    if (!this.hasAccessLog && (!isWarning || performance.now() < this.nextWarningAt)) return;
-    const fields = {
+    const isWarning =
+      TOKEN_ERRORS.includes(failure?.error) && performance.now() >= this.nextWarningAt;
+    if (!this.hasAccessLog && !isWarning) return;
+    const line = {
+      ...requestFields(request),
       // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
-      ip: parseAddress(request.ip),
+      ip: isIP(request.ip) > 0 ? request.ip : undefined,
       method: request.method,
       path: pathOf(request.url),
       caller: caller?.name,
@@ -69,12 +71,11 @@ export class Recorder {
       // Rounded to the microsecond.
       ms: Math.round(duration * 1000) / 1000,
     };
-    const line = { ...requestFields(request), ...fields };
-    if (!isWarning) {
+    if (this.hasAccessLog) {
       this.logger.info(line, 'request');
-      return;
+    } else {
+      this.nextWarningAt = performance.now() + WARNING_INTERVAL_MS;
+      this.logger.warn(line, `Rejected a token: ${failure?.message}`);
     }
-    this.nextWarningAt = performance.now() + WARNING_INTERVAL_MS;
-    this.logger.warn(line, `Rejected a token: ${failure?.message}`);
   }
 }
