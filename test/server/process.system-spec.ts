@@ -229,8 +229,12 @@ describe('the service as a process', () => {
   it.each([
     [{ AUTH_TOKENS_FILE: 'missing' }, /^AUTH_TOKENS_FILE .*missing.*\n$/],
     [{ AUTH_TOKENS: TOKEN, DATABASE_URL: 'sqlite:/dev/null/plants.db' }, /^DATABASE_URL .*\n$/],
+    [
+      { AUTH_TOKENS_FILE: 'a', TLS_CERT: 'b', TLS_KEY: 'c', DATABASE_URL: 'sqlite:/dev/null/a.db' },
+      /^AUTH_TOKENS_FILE .*\nTLS_CERT .*\nDATABASE_URL .*\n$/,
+    ],
   ])(
-    'exits with one error message when a file cannot be used: %j',
+    'exits with one error message per file that cannot be used: %j',
     async (environment, message) => {
       expect(await failure(environment)).toMatch(message);
     },
