@@ -146,8 +146,7 @@ describe('the log', () => {
       const [ip, client] = ['127.0.0.1', '198.51.100.4'];
       expect(await requests('ip', 'path', 'error', 'caller')).toEqual([
         { ip, path: '/nothing', error: notFound },
-        // Fastify does not read X-Forwarded-For here.
-        { ip, path: '/%zz', error: malformedRequest },
+        { ip: client, path: '/%zz', error: malformedRequest },
         { ip, path: '/plants', error: expectationFailed },
         { ip, path: '/plants', error: malformedRequest },
         { path: '/x', error: notFound },

@@ -1,7 +1,6 @@
 /*
- * Depends on undocumented behavior of Node.js (tested: 26.10.0): `parser.onIncoming` of a connection
- * creates the response to each request of a segment, which stays in memory until the connection has closed, in
- * the next turn of the event loop. Without it, a few hundred connections fill the memory.
+ * Depends on undocumented behavior of Node.js (tested: 26.10.0): `parser.onIncoming` creates the response to each
+ * request of a segment, which stays in memory until the next turn of the event loop.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -14,7 +13,6 @@ import type { Socket } from 'node:net';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import type { Recorder } from '../monitoring/recorder';
 import { securityHeaders } from '../../plants/http/security-headers';
-import { validateHeaders } from './header-validation';
 
 /** How long a rejected client may take to read the response. */
 const LINGER_MS = 2000;
@@ -26,12 +24,14 @@ const MAX_REQUESTS_PER_CONNECTION = 64;
 const MAX_PIPELINED_REQUESTS = 1024;
 
 interface Connection {
-  /** The responses that are not sent yet, in the order of their requests. */
-  readonly pending: Set<ServerResponse>;
-  /** The response to the last request. */
+  /** The number of responses that are not sent yet. */
+  pending: number;
+  /** The response to the last request, until both are complete. */
   last: ServerResponse | undefined;
   /** Whether nothing after the last request is processed. */
   isEnding: boolean;
+  /** Counts a response as sent. One function per connection: one per request would cost CPU time. */
+  readonly release: () => void;
 }
 
 /**
@@ -51,42 +51,43 @@ export class Connections {
       const { socket } = request;
       if (socket.destroyed) return;
       const connection = this.connections.get(socket) ?? this.add(socket);
-      const { pending, isEnding } = connection;
       connection.last = response;
-      pending.add(response);
+      connection.pending++;
       this.total++;
       const limit = this.total > MAX_PIPELINED_REQUESTS ? 1 : MAX_REQUESTS_PER_CONNECTION;
-      if (pending.size > limit) destroyAtOnce(socket);
-      else if (!isEnding) {
-        response.once('close', () => {
-          if (pending.delete(response)) this.total--;
-          // Keeping the last response of each connection would take a tenth of the CPU time.
-          if (request.complete && connection.last === response) connection.last = undefined;
-        });
+      if (connection.pending > limit) destroyAtOnce(socket);
+      else if (!connection.isEnding) {
+        response.on('close', connection.release);
         // Node.js drops the rest of the segment, so the next one may begin in the middle of a body.
         if (request.headers.upgrade !== undefined) this.endAfter(response);
-        // The router finds the route of `/plants` for `*plants`, and then runs no hook.
-        if (request.url?.startsWith('*')) request.url = `/${request.url}`;
         listener(request, response);
       }
     };
   }
 
   private add(socket: Socket): Connection {
-    const connection: Connection = { pending: new Set(), last: undefined, isEnding: false };
+    const release = (): void => {
+      if (connection.pending === 0) return;
+      this.total--;
+      // Keeping the last response of each connection would take a tenth of the CPU time.
+      if (--connection.pending === 0 && connection.last?.req.complete) connection.last = undefined;
+    };
+    const connection: Connection = { pending: 0, last: undefined, isEnding: false, release };
     this.connections.set(socket, connection);
     socket.once('close', () => {
       // Node.js closes only one of the responses.
-      this.total -= connection.pending.size;
-      connection.pending.clear();
+      this.total -= connection.pending;
+      connection.pending = 0;
     });
     return connection;
   }
 
   /** Ends a connection after a response, and processes nothing after its request. */
   private endAfter(response: ServerResponse): void {
-    response.setHeader('Connection', 'close');
-    const connection = this.connections.get(response.req.socket);
+    const { socket } = response.req;
+    if (response.headersSent) response.once('close', () => socket.end());
+    else response.setHeader('Connection', 'close');
+    const connection = this.connections.get(socket);
     if (connection) connection.isEnding = true;
   }
 
@@ -104,32 +105,42 @@ export class Connections {
       socket.destroy();
       return;
     }
-    const connection = this.connections.get(socket);
-    const responses = [...(connection?.pending ?? [])];
+    // Node.js emits the event again for every later segment.
+    if (!socket.writable) return;
+    const { pending, last, isEnding } = this.connections.get(socket) ?? this.add(socket);
     // The response to the request that the bytes belong to, if its headers have been read.
-    const current = connection?.last?.req.complete === false ? connection.last : undefined;
-    const previous = responses.findLast((response) => response !== current);
-    const areComplete = responses.every((each) => each === current || each.writableEnded);
-    const end = (): void => {
-      // Node.js emits the event again for every later segment.
-      if (!socket.writable) return;
-      setTimeout(() => socket.destroy(), LINGER_MS).unref();
-      // A client would take the error for the response to its next request, or to one that may store a plant.
-      if (current?.headersSent || !areComplete) {
-        socket.end();
-        return;
-      }
-      const error = createClientError(code);
-      socket.end(formatResponse(error));
-      this.recorder.recordOnSocket(error, current);
-    };
-    if (!connection || !previous) end();
-    else if (!previous.headersSent) this.endAfter(previous);
-    else if (!connection.isEnding) {
-      connection.isEnding = true;
-      previous.once('close', end);
+    const current = last?.req.complete === false ? last : undefined;
+    // A client would take the error for an earlier response, which may be that of a plant.
+    if (last && pending > (current ? 1 : 0)) {
+      if (!isEnding) this.endAfter(last);
+      return;
     }
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    if (current?.headersSent) {
+      socket.end();
+      return;
+    }
+    const error = createClientError(code);
+    socket.end(formatResponse(error));
+    this.recorder.recordOnSocket(error, current);
   }
+}
+
+/**
+ * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
+ * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
+ */
+function validateHeaders({ headers, httpVersion }: IncomingMessage): PlantStoreError | undefined {
+  const { host, expect, 'transfer-encoding': coding } = headers;
+  // Node.js joins several headers by a comma and a space, `joinDuplicateHeaders`.
+  if (host === undefined ? httpVersion !== '1.0' : host.includes(', ')) {
+    return new MalformedRequestError('The request must have exactly one Host header.');
+  }
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
+    return new MalformedRequestError('The only Transfer-Encoding is chunked, in HTTP/1.1.');
+  }
+  const isMet = expect === undefined || /100-continue/i.test(expect);
+  return isMet ? undefined : new PlantStoreError('expectationFailed');
 }
 
 /** Destroys a connection. The parser creates nothing for the remaining requests of the segment. */

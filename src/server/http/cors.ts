@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
 /** The response headers that a page may read. */
@@ -6,14 +5,13 @@ const EXPOSED_HEADERS =
   'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 /**
- * Returns the CORS headers of a response, Fetch standard section 3.2.3. Errors have them too, so that a page
- * can read them. `@fastify/cors` 11 is not used: it responds to preflights of unknown paths, with the same methods
- * for each path, and its route for all OPTIONS requests hides their 404 and 405.
+ * Returns the CORS headers of a response, Fetch standard section 3.2.3. `@fastify/cors` 11 is not used: its route for
+ * all OPTIONS requests hides their 404 and 405, and it allows the same methods for each path.
  *
  * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
 export function corsHeaders(
-  { headers: { origin } }: { readonly headers: IncomingHttpHeaders },
+  { headers: { origin } }: FastifyRequest,
   origins: readonly string[],
 ): Record<string, string> {
   const headers = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
@@ -21,26 +19,20 @@ export function corsHeaders(
   return isAllowed ? { ...headers, 'Access-Control-Allow-Origin': origin } : headers;
 }
 
-/** Whether a request is a preflight from a listed origin, Fetch standard section 3.2.2. */
-export function isPreflight(
-  { method, headers }: FastifyRequest,
-  origins: readonly string[],
-): boolean {
-  const isCorsPreflight =
-    method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
-  return isCorsPreflight && origins.includes(headers.origin ?? '');
-}
-
 /**
- * Returns the additional headers of the response to a preflight. Allows the requested headers, because the
- * origins are listed and there are no cookies.
+ * Returns the additional headers of the response to a preflight, Fetch standard section 3.2.2. Allows the requested
+ * headers, because the origins are listed and there are no cookies.
  *
  * @param methods the methods of the path, as in `Allow`
+ * @returns undefined unless the request is a preflight from a listed origin
  */
 export function preflightHeaders(
-  { headers }: FastifyRequest,
+  { method, headers }: FastifyRequest,
+  origins: readonly string[],
   methods: string,
-): Record<string, string> {
+): Record<string, string> | undefined {
+  const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'];
+  if (!isPreflight || !origins.includes(headers.origin ?? '')) return undefined;
   return {
     'Access-Control-Allow-Methods': methods,
     'Access-Control-Allow-Headers': headers['access-control-request-headers'] ?? '',

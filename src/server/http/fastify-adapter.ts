@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { MalformedRequestError } from '../../plants/errors/errors';
+import type { FastifyInstance } from 'fastify';
+import { BodyTooLargeError } from '../../plants/errors/errors';
 import { notesOf } from '../../plants/http/request';
 import { securityHeaders } from '../../plants/http/security-headers';
 import { PLANTS_PATH } from '../../plants/plants.controller';
@@ -12,10 +12,9 @@ import { removePorts } from '../monitoring/client-address';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders } from './cors';
-import { HealthServer } from './health-server';
 import { createServer } from './http-server';
-import { addRoutingHook } from './routing';
-import { drainOnClose } from './shutdown';
+import { addRoutingHook, rewriteUrl } from './routing';
+import { waitForClients } from './shutdown';
 
 /**
  * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body. Before it
@@ -48,32 +47,34 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     return503OnClosing: false,
     // No Express middleware is used here.
     skipMiddie: true,
+    rewriteUrl,
     clientErrorHandler: (error, socket) => {
       connections.handleError(error, socket);
-    },
-    frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      rejectUnrouted(request, reply, connections);
-      // Fastify runs no hooks for such a request.
-      request.receivedAt = performance.now();
-      recorder.record(request, reply);
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
-  instance.decorateRequest('receivedAt').decorate('healthServer', new HealthServer(server));
+  instance.decorateRequest('receivedAt').decorate('healthPort', NaN);
   instance.addHook('onRequest', (request, reply, done) => {
     request.receivedAt = performance.now();
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
-    if (corsOrigins.length > 0) void reply.headers(corsHeaders(request.raw, corsOrigins));
+    if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
     done(connections.validate(request.raw, reply.raw));
   });
   addRoutingHook(instance, corsOrigins);
-  drainOnClose(instance, settings);
+  let isClosing = false;
   instance.addHook('onSend', (request, reply, _payload, done) => {
+    // An oversized body may never end, RFC 9110 section 15.5.14.
+    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
+    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
     recorder.record(request, reply);
     done();
+  });
+  instance.addHook('preClose', () => {
+    isClosing = true;
+    return waitForClients(server, settings);
   });
   return adapter;
 }
@@ -82,18 +83,4 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
 function createRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): string {
   const id = String(headers['x-request-id'] ?? '');
   return /^[!-~]{1,128}$/.test(id) ? id : randomUUID();
-}
-
-/** Rejects a request whose path cannot be decoded. */
-function rejectUnrouted(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  connections: Connections,
-): void {
-  const failure =
-    connections.validate(request.raw, reply.raw) ??
-    new MalformedRequestError('The request target is malformed.');
-  notesOf(request).failure = failure;
-  void reply.code(failure.getStatus()).headers({ ...securityHeaders, 'X-Request-Id': request.id });
-  void reply.send(failure.body);
 }

@@ -25,6 +25,8 @@ export function createServer(settings: Settings): Server {
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
     // Node.js would reject a missing Host with an empty body. A hook rejects it with the Error body.
     requireHostHeader: false,
+    // Shows a repeated Host header.
+    joinDuplicateHeaders: true,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
   // Disconnects a client that does not read its response.

@@ -4,7 +4,7 @@
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
@@ -13,6 +13,9 @@ import type { Settings } from '../settings/environment';
 
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */
 const FIRST_INHERITED_DESCRIPTOR = 3;
+
+/** The number of connections that `HEALTH_PORT` accepts. */
+const MAX_HEALTH_CONNECTIONS = 8;
 
 /**
  * Listens on all ports in the settings, and logs their URLs. If a service manager passes a socket, listens on it
@@ -33,15 +36,29 @@ export async function listen(
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer(), settings)}`);
   if (healthPort !== undefined) {
-    const instance: FastifyInstance = app.getHttpAdapter().getInstance();
-    const { server } = instance.healthServer;
+    const server = createHealthServer(app.getHttpServer());
     await listenOn(host, 'HEALTH_PORT', (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );
+    const instance: FastifyInstance = app.getHttpAdapter().getInstance();
+    instance.healthPort = (server.address() as AddressInfo).port;
     logger.log(`Health and metrics also on ${urlOf(server, settings)}`);
   }
   // If the service listens on all addresses, this URL has the loopback address.
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
+}
+
+/**
+ * Creates the server of `HEALTH_PORT`. It has its own connection limit, so it responds even if the main port is full.
+ * It passes its connections to the main server, runs until the process exits, and does not delay the exit.
+ */
+function createHealthServer(main: Server): Server {
+  // The options that Node.js sets for HTTP servers.
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    main.emit('connection', socket);
+  });
+  server.maxConnections = MAX_HEALTH_CONNECTIONS;
+  return server.unref();
 }
 
 /** @throws OperatorError when there are several sockets: the kernel would accept connections that nobody handles */

@@ -1,7 +1,32 @@
 import type { FastifyInstance } from 'fastify';
-import { PlantStoreError } from '../../plants/errors/errors';
+import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import { pathOf } from '../../plants/http/request';
-import { isPreflight, preflightHeaders } from './cors';
+import { preflightHeaders } from './cors';
+
+/** The paths that `HEALTH_PORT` serves. */
+const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
+
+/** Replaces a path that cannot be decoded. There is no route for it. */
+const UNDECODABLE_PATH = '/%25';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The port of `HEALTH_PORT` once the service listens on it, otherwise NaN. */
+    healthPort: number;
+  }
+}
+
+/** Makes a request target routable. The router runs no hook for some targets. */
+export function rewriteUrl({ url = '/' }: { readonly url?: string }): string {
+  if (url.startsWith('/') && !url.includes('%')) return url;
+  try {
+    decodeURI(url.startsWith('/') ? pathOf(url) : url);
+  } catch {
+    return UNDECODABLE_PATH;
+  }
+  // The router would find the route of `/plants` for `*plants`.
+  return url.startsWith('*') ? `/${url}` : url;
+}
 
 /** Responds to preflights, and rejects other requests without a route. */
 export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly string[]): void {
@@ -11,15 +36,19 @@ export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly 
     methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()]);
   });
   instance.addHook('onRequest', (request, reply, done) => {
-    const isHidden = instance.healthServer.hides(request.raw);
+    const isHidden =
+      request.socket.localPort === instance.healthPort &&
+      !HEALTH_PATHS.includes(String(request.routeOptions.url));
     if (!isHidden && !request.is404) {
       done();
       return;
     }
     const Allow = isHidden ? undefined : methods.get(decodeURI(pathOf(request.url)))?.join(', ');
-    if (Allow === undefined) done(new PlantStoreError('notFound'));
-    else if (isPreflight(request, corsOrigins)) {
-      void reply.code(204).headers(preflightHeaders(request, Allow)).send();
-    } else done(new PlantStoreError('methodNotAllowed', undefined, { headers: { Allow } }));
+    const preflight = Allow && preflightHeaders(request, corsOrigins, Allow);
+    if (preflight) void reply.code(204).headers(preflight).send();
+    else if (request.url === UNDECODABLE_PATH) {
+      done(new MalformedRequestError('The request target is malformed.'));
+    } else if (Allow === undefined) done(new PlantStoreError('notFound'));
+    else done(new PlantStoreError('methodNotAllowed', undefined, { headers: { Allow } }));
   });
 }

@@ -1,10 +1,8 @@
+import type { Server } from 'node:http';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
-import { BodyTooLargeError } from '../../plants/errors/errors';
-import { notesOf } from '../../plants/http/request';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
 import { Readiness } from '../monitoring/health';
@@ -70,30 +68,18 @@ export function handleShutdown(
 }
 
 /**
- * Makes every response close its connection once the application closes, and gives connections that are in use
- * a moment to get such a response. Then Fastify stops listening, closes idle connections, and waits for the
- * requests in progress.
+ * Gives connections that are in use a moment to get a response that closes them. Then Fastify stops listening, closes
+ * idle connections, and waits for the requests in progress, up to a limit.
  */
-export function drainOnClose(
-  instance: FastifyInstance,
+export async function waitForClients(
+  server: Server,
   { shutdownTimeout, shutdownGrace }: Settings,
-): void {
-  const { server } = instance;
+): Promise<void> {
   const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
-  let isClosing = false;
-  instance.addHook('onSend', (request, reply, _payload, done) => {
-    // An oversized body may never end, RFC 9110 section 15.5.14.
-    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
-    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
-    done();
-  });
-  instance.addHook('preClose', async () => {
-    isClosing = true;
-    setTimeout(() => {
-      server.closeAllConnections();
-    }, limitMs).unref();
-    if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
-  });
+  setTimeout(() => {
+    server.closeAllConnections();
+  }, limitMs).unref();
+  if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
 }
 
 /**

@@ -60,7 +60,7 @@ export class Recorder {
       // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
       ip: isIP(request.ip) > 0 ? request.ip : undefined,
       method: request.method,
-      path: pathOf(request.url),
+      path: pathOf(request.originalUrl),
       caller: caller?.name,
       issuer: caller?.issuer,
       // A string, because programs that parse logs round numbers above 2^53.
