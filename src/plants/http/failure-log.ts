@@ -27,11 +27,16 @@ export class FailureLog {
   private readonly logger = new Logger('Errors');
   /** The number of lines about each error number in the current second. */
   private readonly counts = new Map<number, number>();
-  private secondEnd = 0;
 
   write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause } = failure;
-    if (this.countLine(error) > MAX_LINES_PER_SECOND) return;
+    if (this.counts.size === 0)
+      setTimeout(() => {
+        this.counts.clear();
+      }, 1000).unref();
+    const count = (this.counts.get(error) ?? 0) + 1;
+    this.counts.set(error, count);
+    if (count > MAX_LINES_PER_SECOND) return;
     const isLogged = cause instanceof StoreFailure && cause.kind !== 'row';
     const text = isLogged ? 'The store is unavailable; the cause was logged earlier.' : message;
     const line = new Error(`${error} ${text}`, isLogged ? {} : { cause });
@@ -39,16 +44,5 @@ export class FailureLog {
     line.stack = line.message;
     // An error with the fields, because Nest's logger creates an entry for each further argument.
     this.logger.error(Object.assign(line, requestFields(request)));
-  }
-
-  private countLine(error: number): number {
-    const now = performance.now();
-    if (now >= this.secondEnd) {
-      this.counts.clear();
-      this.secondEnd = now + 1000;
-    }
-    const count = (this.counts.get(error) ?? 0) + 1;
-    this.counts.set(error, count);
-    return count;
   }
 }
