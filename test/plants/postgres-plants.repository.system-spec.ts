@@ -7,6 +7,7 @@ import type { DatabasePlantsRepository } from '../../src/plants/store/database-p
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { PostgresDriver } from '../../src/plants/store/postgres/postgres.driver';
 import { openRepository } from '../../src/plants/store/stores';
+import { UnavailableError } from '../../src/plants/errors/errors';
 import { OptionError } from '../../src/plants/errors/operator.error';
 import { errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
@@ -238,14 +239,22 @@ describe('the PostgreSQL repository', () => {
     const raise = (code: string, condition: string) =>
       execute(beforeInsert(`IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF`));
 
-    it('is one statement, with one more to find the plants that were not inserted', async () => {
+    it('is one statement with sorted ids, and one more to find the plants that were not inserted', async () => {
       const sent = jest.spyOn(Client.prototype, 'query');
 
-      await Promise.all([insert(2n), repository.insert(fern, KEY)]);
-      const ofCreations = sent.mock.calls.length;
+      await Promise.all([insert(2n), repository.insert(fern, KEY), insert(2n)]);
+      const inserts = sent.mock.calls.splice(0);
       await Promise.all([insert(2n), repository.insert(fern, KEY)]);
 
-      expect([ofCreations, sent.mock.calls.length - ofCreations]).toEqual([1, 2]);
+      expect(inserts).toMatchObject([[{ values: { 0: [1n, 2n] } }]]);
+      expect(sent).toHaveBeenCalledTimes(2);
+    });
+
+    it('rejects a retry as unavailable when the stored plant cannot be read', async () => {
+      await repository.insert(fern, KEY);
+      await execute('ALTER FUNCTION encode(bytea, text) RENAME TO missing');
+
+      await expect(repository.insert(fern, KEY)).rejects.toThrow(UnavailableError);
     });
 
     it('replays a plant that another instance stores while the insert waits for it', async () => {
@@ -269,6 +278,7 @@ describe('the PostgreSQL repository', () => {
         insert(3n, 'Moss'),
         insert(1n, 'Lily'),
         repository.insert({ id: 4n, name: 'Fern' }, KEY),
+        insert(4n, 'Rose'),
       ]);
 
       const rejection = {
@@ -281,6 +291,7 @@ describe('the PostgreSQL repository', () => {
         rejection,
         { value: 'created' },
         { value: 'taken' },
+        rejection,
         rejection,
       ]);
       expect(repository.isReady()).toBe(true);
@@ -302,7 +313,7 @@ describe('the PostgreSQL repository', () => {
     ];
     it.each([
       ...['22023', '23514', '42501', 'P0001', 'UE001'].map((code) => [code, row] as const),
-      ...['40002', '55P03', '57014', '53100', '42P01'].map((code) => [code, rejected] as const),
+      ...['40001', '40002', '55P03', '57014', '53100', '42P01'].map((c) => [c, rejected] as const),
       ...['08006', 'XX000', '40003'].map((code) => [code, unknown] as const),
     ])('fails with SQLSTATE %s as error %i', async (code, error) => {
       await raise('NEW.name', "NEW.name <> 'Fern'");
@@ -311,6 +322,18 @@ describe('the PostgreSQL repository', () => {
 
       const neighbor = error === row ? { value: 'created' } : { reason: { error } };
       expect(settled).toMatchObject([neighbor, { reason: { error } }, neighbor]);
+    });
+
+    it('sends nothing more after an error that may have ended the session', async () => {
+      await raise('NEW.name', "NEW.name <> 'Fern'");
+
+      const names = ['P0001', '08006', 'Fern', 'Fern'];
+      const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+
+      expect(settled).toMatchObject(
+        [row, unknown, rejected, rejected].map((error) => ({ reason: { error } })),
+      );
+      expect(await server.execute('SELECT FROM plants', database)).toEqual([]);
     });
 
     it.each(['40001', '40P01', '26000', '42P05'])('is retried after SQLSTATE %s', async (code) => {

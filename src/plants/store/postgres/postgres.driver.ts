@@ -6,11 +6,11 @@ import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
 import type { OpenStore, PlantRange, StoreDriver, StoreFailure } from '../store-driver';
-import { type BatchStatements, insertBatch, type StatementFailure } from './insert-batch';
-import { classifyError, toFailure } from './postgres.errors';
+import { insertBatch } from './insert-batch';
+import { toFailure } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
 import { type Connection, lacksTls, readSettings, withSession } from './postgres.settings';
-import * as statements from './postgres.statements';
+import { probe, readPlants } from './postgres.statements';
 
 const NO_TLS_WARNING =
   'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to accept that.';
@@ -55,10 +55,10 @@ export class PostgresDriver implements StoreDriver {
     try {
       const settings = this.readSettings();
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
-      const store = await withSession(settings, this.store ? readSchema : prepareStore);
-      if (!this.store && store?.risk) new Logger('PlantStore').warn(`${this.name}: ${store.risk}.`);
-      this.store ??= store ?? {};
-      return await this.openPool(settings, this.store, signal);
+      const found = await withSession(settings, this.store ? readSchema : prepareStore);
+      if (!this.store && found?.risk) new Logger('PlantStore').warn(`${this.name}: ${found.risk}.`);
+      this.store ??= found;
+      return await this.openPool(settings, signal);
     } catch (error) {
       throw this.fail(error, undefined);
     }
@@ -66,11 +66,12 @@ export class PostgresDriver implements StoreDriver {
 
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
     const { opened } = this;
+    const onLost = (error: unknown): StoreFailure => this.fail(error, opened);
     const session = await this.connect().catch((error: unknown) => {
-      throw this.fail(error, opened);
+      throw onLost(error);
     });
     try {
-      return await insertBatch(batch, this.createStatements(session, opened));
+      return await insertBatch(session, batch, this.name, onLost);
     } finally {
       session.release();
     }
@@ -78,7 +79,7 @@ export class PostgresDriver implements StoreDriver {
 
   async read(range: PlantRange): Promise<Plant[]> {
     try {
-      return await this.run((session) => statements.readPlants(session, range));
+      return await this.run((session) => readPlants(session, range));
     } catch (error) {
       throw toFailure(this.name, error);
     }
@@ -87,7 +88,7 @@ export class PostgresDriver implements StoreDriver {
   async probe(): Promise<void> {
     const { opened } = this;
     try {
-      await this.run(statements.probe);
+      await this.run(probe);
     } catch (error) {
       throw this.fail(error, opened);
     }
@@ -106,12 +107,8 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /** Opens a pool and its first session. While that is idle, its end shows that the server is unreachable. */
-  private async openPool(
-    settings: PoolConfig,
-    store: Schema,
-    signal: AbortSignal,
-  ): Promise<OpenStore> {
-    const onConnect = (session: ClientBase): Promise<void> => verifySession(session, store);
+  private async openPool(settings: PoolConfig, signal: AbortSignal): Promise<OpenStore> {
+    const onConnect = (session: ClientBase): Promise<void> => verifySession(session, this.store);
     const options = { ...settings, onConnect };
     const pool = new Pool(options);
     const openSession = async (): Promise<void> => {
@@ -138,17 +135,13 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /** Records that a store has failed, so that the next `open` creates a new pool. */
-  private fail(
-    error: unknown,
-    store: OpenStore | undefined,
-    reach: StatementFailure['reach'] = 'batch',
-  ): StoreFailure {
+  private fail(error: unknown, store: OpenStore | undefined): StoreFailure {
     // Another failure may have ended its pool before.
     if (store === this.opened) {
       this.failure = error;
       void this.endPool();
     }
-    return toFailure(this.name, error, reach);
+    return toFailure(this.name, error);
   }
 
   /** Resolves when the sessions in use have been released. */
@@ -164,6 +157,7 @@ export class PostgresDriver implements StoreDriver {
     return this.opened.pool.connect();
   }
 
+  /** Runs statements in a session, which is closed if they fail. */
   private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
     const session = await this.connect();
     try {
@@ -174,19 +168,5 @@ export class PostgresDriver implements StoreDriver {
       session.release(true);
       throw error;
     }
-  }
-
-  private createStatements(session: ClientBase, store: OpenStore | undefined): BatchStatements {
-    return {
-      // Prepared statements save the server 25% of its CPU time. Some proxies do not support them.
-      insert: (rows, attempt) => statements.insertPlants(session, rows, attempt === 1),
-      findStored: (rows) => statements.findStored(session, rows),
-      handle: async (error, attempt) => {
-        const reach = await classifyError(error, session);
-        if (reach === 'session') return { reach, failure: this.fail(error, store, reach) };
-        if (reach === 'retry') await sleep(Math.random() * 2 ** attempt);
-        return { reach, failure: toFailure(this.name, error, reach) };
-      },
-    };
   }
 }

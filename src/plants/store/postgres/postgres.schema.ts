@@ -1,8 +1,7 @@
-import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant';
 import { isProduction } from '../../production';
-import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
+import { assertKnownVersion, logUpgrade, MIGRATIONS, migrationsAfter } from '../migrations';
 
 /** The columns of the table that the service uses, with their types. */
 export const COLUMNS: readonly (readonly [name: string, type: string])[] = [
@@ -20,18 +19,16 @@ const BEGIN_EXCLUSIVE = `
   SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
   CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid)`;
 
-/** Records a version. The first row gets the identity of the store. */
+/** Records the current version. The first row gets the identity of the store. */
 const RECORD_VERSION = `
   INSERT INTO plants_migrations (version, identity)
-  SELECT $1::integer, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END`;
+  SELECT ${MIGRATIONS.length}, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END
+  ON CONFLICT DO NOTHING`;
 
 /** Reads the schema version and the identity of the store. */
 const READ_VERSION = `
   SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
   FROM plants_migrations`;
-
-/** Fails if the user may not read a column. */
-const CHECK_PRIVILEGES = `SELECT ${COLUMNS.map(([name]) => name).join(', ')} FROM plants LIMIT 0`;
 
 /**
  * Finds the tables, and what could reject, change or lose plants: settings, which can come from the server, the
@@ -58,6 +55,8 @@ const READ_SESSION = `
       ELSE 'a view or a foreign table' END || ', so plants could be lost: use an ordinary table'
     FROM pg_class JOIN tables USING (oid) WHERE relpersistence <> 'p' OR relkind NOT IN ('r', 'p') LIMIT 1
   ), CASE
+    WHEN to_regclass('plants') IS NULL AND to_regclass('plants_migrations') IS NOT NULL THEN
+      'the table plants is missing, although plants_migrations exists: restore the database from a backup'
     WHEN current_setting('transaction_read_only') = 'on' THEN
       'the server is a standby, or read-only: connect to the primary, or to a proxy that routes to it'
     WHEN current_setting('server_encoding') <> 'UTF8' THEN
@@ -83,11 +82,11 @@ type SessionRow = Record<'plants' | 'migrations' | 'misfit' | 'risk' | 'problem'
 /** A table `plants`, as it was found. */
 export interface Schema {
   /** The number of migrations that created the table; undefined if the operator prepared it. */
-  readonly version?: number | undefined;
+  readonly version?: number;
   /** Undefined if the operator prepared the table. */
   readonly identity?: string | undefined;
-  /** Why a crash of the machine could lose plants; undefined if it cannot. Outside production, it is accepted. */
-  readonly risk?: string | undefined;
+  /** Why a crash of the machine could lose plants; null if it cannot. Outside production, it is accepted. */
+  readonly risk: string | null;
 }
 
 /**
@@ -102,18 +101,13 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
   const [{ plants, migrations, misfit, risk, problem }] = sessions as [SessionRow];
   const reason = problem ?? (isProduction(process.env) ? risk : null);
   if (reason !== null) throw new Error(reason);
-  if (migrations === null && plants === null) return undefined;
-  if (plants === null) {
-    throw new Error(
-      'the table plants is missing, although plants_migrations exists: restore the database from a backup',
-    );
-  }
-  const store: Schema = migrations === null ? {} : await readVersion(client);
-  const { version = MIGRATIONS.length } = store;
+  if (plants === null) return undefined;
+  const store = migrations === null ? undefined : await readVersion(client);
+  const { version = MIGRATIONS.length } = store ?? {};
   assertKnownVersion(version);
   // An older table gets its columns by an upgrade.
   if (misfit !== null && version === MIGRATIONS.length) throw new Error(misfit);
-  return { ...store, risk: risk ?? undefined };
+  return { ...store, risk };
 }
 
 /**
@@ -122,9 +116,9 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
  * @param store the store in use
  * @throws Error when plants could be rejected, changed or lost in this session, or when it is in another store
  */
-export async function verifySession(client: ClientBase, store: Schema): Promise<void> {
+export async function verifySession(client: ClientBase, store: Schema | undefined): Promise<void> {
   const found = await readSchema(client);
-  if (found && found.identity === store.identity) return;
+  if (found && found.identity === store?.identity) return;
   throw new Error(
     `this is not the store that was in use before (expected ${describe(store)}, found ${describe(found)}). Restore that store, or restart the service to use this one`,
   );
@@ -140,27 +134,21 @@ function describe(store: Schema | undefined): string {
  *
  * @throws Error when it cannot be used
  */
-export async function prepareStore(client: ClientBase): Promise<Schema> {
+export async function prepareStore(client: ClientBase): Promise<Schema | undefined> {
   const found = await readSchema(client);
   const { version = MIGRATIONS.length } = found ?? { version: 0 };
-  if (version < MIGRATIONS.length) await migrate(client);
-  await client.query(CHECK_PRIVILEGES);
-  return (await readSchema(client)) ?? {};
+  if (version === MIGRATIONS.length) return found;
+  await migrate(client);
+  return readSchema(client);
 }
 
 /** Applies the migrations that the store lacks, in one transaction. */
 async function migrate(client: ClientBase): Promise<void> {
   await client.query(BEGIN_EXCLUSIVE);
   const { version } = await readVersion(client);
-  for (const [at, statement] of migrationsAfter(version, 'postgres').entries()) {
-    await client.query(statement);
-    await client.query(RECORD_VERSION, [version + at + 1]);
-  }
-  await client.query('COMMIT');
-  if (version > 0 && version < MIGRATIONS.length) {
-    const logger = new Logger('PlantStore');
-    logger.log(`Upgraded the store from schema version ${version} to ${MIGRATIONS.length}.`);
-  }
+  const statements = migrationsAfter(version, 'postgres');
+  await client.query([...statements, RECORD_VERSION, 'COMMIT'].join(';'));
+  logUpgrade(version);
 }
 
 async function readVersion(

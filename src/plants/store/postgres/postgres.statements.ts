@@ -9,7 +9,7 @@ import {
 } from '../../plant';
 import type { KeyedPlant } from '../idempotency';
 import type { PlantRange } from '../store-driver';
-import { findReach } from './postgres.errors';
+import { classifyError } from './postgres.errors';
 import { COLUMNS } from './postgres.schema';
 
 const INSERT_LIST = COLUMNS.map(([name]) => name).join(', ');
@@ -25,10 +25,7 @@ const INSERT = `
 /** The name of the prepared statement. A pooled session may hold one that another version of this program prepared. */
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
-/**
- * Begins a transaction that inserts rows, and undoes that. Without the limit, the sessions of several probes could wait
- * for a lock.
- */
+/** Begins a transaction that inserts rows, and undoes that. Without the limit, several probes could wait for a lock. */
 const insertAndUndo = (rows: string): string => `
   BEGIN;
   SET LOCAL lock_timeout = '1s';
@@ -36,18 +33,12 @@ const insertAndUndo = (rows: string): string => `
   INSERT INTO plants (${INSERT_LIST}) ${rows} ON CONFLICT (id) DO NOTHING;
   ROLLBACK TO SAVEPOINT probe`;
 
-/**
- * The ids of these rows are random, so that they conflict with neither plants nor the rows of other instances. They are
- * so many that they spread over the shards of a cluster.
- */
+/** The ids are random, so that they conflict with no others, and so many that they spread over the shards of a cluster. */
 const INSERT_NOTHING = insertAndUndo(`
   SELECT random() * 9e18, ${CONTENT_PROPERTIES.map(() => "'probe'").join(', ')}, NULL
   FROM generate_series(1, 32)`);
 
-/**
- * Uses a plant that exists. It succeeds if the table rejects only some plants, such as the rows of a probe, and fails
- * if a trigger or a constraint rejects every plant.
- */
+/** Uses a plant that exists. It fails if the table rejects every plant, not only the rows of a probe. */
 const INSERT_EXISTING = `ROLLBACK; ${insertAndUndo(`SELECT ${INSERT_LIST} FROM plants LIMIT 1`)}`;
 
 /** Stores nothing, but writes to the log of the server, so that its commit is synced and waits for the standbys. */
@@ -63,12 +54,9 @@ const FIND_STORED = `
     .join(', ')}, current_setting('synchronous_standby_names', true)
   FROM plants WHERE id = ANY ($1)`;
 
-/** Reads the plants of a range. The id is read as text, which keeps all its digits. */
 const READ_PAGE = `
   SELECT id::text, ${CONTENT_PROPERTIES.join(', ')} FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
-
-type IdRow = Record<'id', string>;
 
 /**
  * Inserts plants with different ids in one transaction.
@@ -79,12 +67,12 @@ export async function insertPlants(
   client: ClientBase,
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
-): Promise<Set<bigint>> {
+): Promise<bigint[]> {
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const query = { text: INSERT, values: [...columns, toByteas(plants)] };
   const name = isPrepared ? INSERT_NAME : undefined;
   const rows = await commit(client, { ...query, name });
-  return new Set(rows.map(({ id }) => BigInt(id)));
+  return rows.map(({ id }) => BigInt(id));
 }
 
 /**
@@ -129,7 +117,7 @@ export async function probe(client: ClientBase): Promise<void> {
   try {
     await client.query(INSERT_NOTHING);
   } catch (error) {
-    if (findReach(error) !== 'row') throw error;
+    if (classifyError(error) !== 'row') throw error;
     // The table may reject only the rows of a probe.
     await client.query(INSERT_EXISTING);
   }
@@ -150,14 +138,14 @@ export async function probe(client: ClientBase): Promise<void> {
  *
  * @throws Error when the transaction is committed, but a standby may lack it
  */
-async function commit(client: ClientBase, query: QueryConfig): Promise<IdRow[]> {
+async function commit(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
   const warnings: string[] = [];
   const onNotice = ({ code, message }: Record<'code' | 'message', string | undefined>): void => {
     if (code?.startsWith('01')) warnings.push(String(message));
   };
   client.on('notice', onNotice);
   try {
-    const { rows } = await client.query<IdRow>(query);
+    const { rows } = await client.query<{ id: string }>(query);
     const { length } = warnings;
     if (length > 0) {
       await client.query(EMIT_MESSAGE).catch((error: unknown) => warnings.push(String(error)));
