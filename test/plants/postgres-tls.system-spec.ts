@@ -65,6 +65,18 @@ describe('the PostgreSQL repository over TLS', () => {
 
   it.each([
     ['the certificate of another host', '127.0.0.1', verified, /match certificate's altnames/],
+    [
+      'the certificate of another host, if channel_binding is require',
+      '127.0.0.1',
+      `sslmode=require&channel_binding=require&sslrootcert=${CERTIFICATE}`,
+      /match certificate's altnames/,
+    ],
+    [
+      'an untrusted certificate, if channel_binding is require',
+      'localhost',
+      'sslmode=require&channel_binding=require',
+      /self-signed certificate/,
+    ],
     ['an untrusted certificate', 'localhost', 'sslmode=verify-full', /self-signed certificate/],
     [
       'plain text when the server rejects it',
@@ -91,7 +103,7 @@ describe('the PostgreSQL repository over TLS', () => {
     const inFolder = (name: string) => join(folder, name);
     const files = `sslrootcert=${inFolder('crt')}&sslcert=${inFolder('crt')}&sslkey=${inFolder('key')}`;
     const urlWith = (password: string) =>
-      `postgres://keeper:${password}@localhost:${server.port}/postgres?sslmode=verify-full&${files}`;
+      `postgres://keeper:${password}@localhost:${server.port}/postgres?sslmode=verify-full&channel_binding=require&${files}`;
     for (const name of ['crt', 'key']) cpSync(CERTIFICATE.replace('crt', name), inFolder(name));
     writeFileSync(inFolder('url'), urlWith('old'));
     await server.addAccessRule(

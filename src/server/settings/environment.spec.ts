@@ -38,6 +38,7 @@ describe('readEnvironment', () => {
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
     ...[
       'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
+      'postgresql://u:p@ep-a-b.neon.tech/neondb?sslmode=require&channel_binding=require',
       'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write&keepalives_idle=5',
       'postgres://plants@/plants?host=/run&connect_timeout=5&options=-c%20a%3Db&gssencmode=disable',
       'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
@@ -148,9 +149,19 @@ describe('readEnvironment', () => {
       'sslmode=verify-full&sslmode=verify-full', 'port=1&port=1', 'dbname=other', 'pa?ss@b=c',
       'require_auth=scram-sha-256', 'sslcrl=a.pem', 'requirepeer=postgres', 'sslrootcert=a&Client=b',
     ].map((end) => [`postgres://a/b?${end}`, 'DATABASE_URL must have no parameters but these, ']),
-    ...['sslmode=no-verify', 'sslmode=', 'channel_binding=require', 'gssencmode=require'].map((end) => [
+    ...['sslmode=no-verify', 'sslmode=', 'channel_binding=on', 'gssencmode=require'].map((end) => [
       `postgres://a/b?${end}`,
       `DATABASE_URL must have one of these values of ${end.split('=')[0]}: disable, `,
+    ]),
+    ...[
+      'connect_timeout=abc', 'connect_timeout=', 'connect_timeout=-1', 'connect_timeout=1.5',
+      'connect_timeout=1e3', 'connect_timeout=9999999', 'statement_timeout=5s', 'lock_timeout=%205',
+      'query_timeout=-5', 'idle_in_transaction_session_timeout=1min', 'keepalives_idle=x', 'port=',
+      'port=5432x', 'port=65536',
+    ].map((end) => [`postgres://a/b?${end}`, 'DATABASE_URL must have a whole number from 0 to ']),
+    ...['', '&sslmode=disable'].map((end) => [
+      `postgres://a/b?channel_binding=require${end}`,
+      'DATABASE_URL must have sslmode=verify-full if it has channel_binding=require.',
     ]),
     [
       'postgres://a:b@::1:5432/p',

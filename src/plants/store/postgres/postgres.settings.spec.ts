@@ -27,6 +27,16 @@ describe('lacksTls', () => {
 });
 
 describe('readSettings', () => {
+  it.each([
+    ['require', true],
+    ['prefer', true],
+    ['disable', false],
+  ])('with channel_binding=%s sets enableChannelBinding to %s', (binding, isEnabled) => {
+    const url = `postgres://localhost/plants?sslmode=require&channel_binding=${binding}`;
+
+    expect(readSettings(url).enableChannelBinding).toBe(isEnabled);
+  });
+
   it.each(['verify_full', 'prefer', 'no-verify', ' require', 'Disable'])(
     'rejects PGSSLMODE=%s only if the URL has no sslmode',
     (mode) => {

@@ -1,3 +1,4 @@
+import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
 import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { OptionError } from '../../errors/operator.error';
@@ -25,21 +26,18 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
  */
 export function readSettings(connection: Connection): PoolConfig {
   const { connectionString: url, ...settings } = toObject(connection);
-  const problem = url === undefined ? undefined : findUrlError(url);
-  if (problem !== undefined) throw new OptionError('postgres', problem);
-  const config: ClientConfig & { connect_timeout?: string } = {
+  const config: UrlConfig = {
     fallback_application_name: 'plant-store',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    ...(url !== undefined && toClientConfig(parse(url, { useLibpqCompat: true }))),
+    ...(url !== undefined && readUrl(url)),
     ...settings,
   };
   const { PGSSLMODE: mode } = process.env;
   if (config.ssl === undefined && mode && !SSL_MODES.includes(mode)) {
-    throw new OptionError(
-      'postgres',
-      `postgres has no sslmode, so PGSSLMODE counts, which must be one of these: ${SSL_MODES.join(', ')}.`,
-    );
+    const modes = SSL_MODES.join(', ');
+    const problem = `postgres has no sslmode, so PGSSLMODE counts, which must be one of these: ${modes}.`;
+    throw new OptionError('postgres', problem);
   }
   return {
     ...config,
@@ -54,6 +52,22 @@ export function readSettings(connection: Connection): PoolConfig {
     // Keep idle sessions open: they report at once that the server is unreachable.
     idleTimeoutMillis: 0,
   };
+}
+
+/** The settings that a URL contains. The driver does not know the last ones. */
+type UrlConfig = ClientConfig & { channel_binding?: string; connect_timeout?: string };
+
+function readUrl(url: string): UrlConfig {
+  const problem = findUrlError(url);
+  if (problem !== undefined) throw new OptionError('postgres', problem);
+  const config: UrlConfig = toClientConfig(parse(url, { useLibpqCompat: true }));
+  const { channel_binding: binding = 'disable' } = config;
+  // The driver cannot insist on channel binding. The certificate also excludes a server in between.
+  const verification = { rejectUnauthorized: true, checkServerIdentity };
+  if (binding === 'require') {
+    config.ssl = { ...(config.ssl as ConnectionOptions), ...verification };
+  }
+  return { ...config, enableChannelBinding: binding !== 'disable' };
 }
 
 function toObject(connection: Connection): ClientConfig {

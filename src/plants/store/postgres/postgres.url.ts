@@ -2,29 +2,38 @@
 export const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
 /** Parameters of which some values would be ignored, although they protect the connection. */
-const RESTRICTED_PARAMETERS = {
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
   sslmode: SSL_MODES,
-  channel_binding: ['disable', 'prefer'],
+  channel_binding: ['disable', 'prefer', 'require'],
   gssencmode: ['disable', 'prefer'],
 };
 
-const PARAMETERS = [
-  ...Object.keys(RESTRICTED_PARAMETERS),
-  // The driver, pg-connection-string or this service uses them.
-  ...['application_name', 'connect_timeout', 'fallback_application_name', 'host', 'options'],
-  ...['password', 'port', 'sslcert', 'sslkey', 'sslnegotiation', 'sslrootcert', 'user'],
-  // Only the driver knows them; libpq does not.
-  ...['idle_in_transaction_session_timeout', 'lock_timeout', 'query_timeout', 'statement_timeout'],
-  // libpq uses them. They can be ignored: there is one host, it must be writable, and all text is UTF-8.
-  ...['client_encoding', 'load_balance_hosts', 'target_session_attrs', 'tcp_user_timeout'],
-  ...['keepalives', 'keepalives_count', 'keepalives_idle', 'keepalives_interval'],
+/** Parameters that are whole numbers. The driver would read another value in part, or not at all. */
+const NUMBERS = [
+  ...['connect_timeout', 'idle_in_transaction_session_timeout', 'keepalives', 'keepalives_count'],
+  ...['keepalives_idle', 'keepalives_interval', 'lock_timeout', 'port', 'query_timeout'],
+  ...['statement_timeout', 'tcp_user_timeout'],
 ];
+/** The largest port, and the largest number of seconds that a timer can wait. */
+const [MAX_PORT, MAX_NUMBER] = [65_535, 2_147_483];
+
+/**
+ * All parameters. Some of libpq are ignored: there is one host, it must be writable, all text is UTF-8, and the service
+ * has its own time-outs.
+ */
+const PARAMETERS = [
+  ...Object.keys(CHOICES),
+  ...NUMBERS,
+  ...['application_name', 'client_encoding', 'fallback_application_name', 'host', 'options'],
+  ...['load_balance_hosts', 'password', 'sslcert', 'sslkey', 'sslnegotiation', 'sslrootcert'],
+  ...['target_session_attrs', 'user'],
+].toSorted();
 
 const FORM_SENTENCE =
   'postgres must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters in USER and PASSWORD percent-encoded, and an IPv6 address in brackets.';
 const ONE_HOST_SENTENCE =
   'postgres must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows.';
-const PARAMETERS_SENTENCE = `postgres must have no parameters but these, each at most once: ${PARAMETERS.toSorted().join(', ')}.`;
+const PARAMETERS_SENTENCE = `postgres must have no parameters but these, each at most once: ${PARAMETERS.join(', ')}.`;
 
 /**
  * Parses a connection URL without its user and password: a URL may have them without a host, as in
@@ -50,11 +59,17 @@ export function findUrlError(url: string): string | undefined {
   if (names.some((name, at) => !PARAMETERS.includes(name) || names.indexOf(name) < at)) {
     return PARAMETERS_SENTENCE;
   }
-  for (const [name, values] of Object.entries(RESTRICTED_PARAMETERS)) {
-    const value = parameters.get(name);
-    if (value !== null && !values.includes(value)) {
-      return `postgres must have one of these values of ${name}: ${values.join(', ')}.`;
+  for (const [name, value] of parameters) {
+    const choices = CHOICES[name];
+    if (choices && !choices.includes(value)) {
+      return `postgres must have one of these values of ${name}: ${choices.join(', ')}.`;
+    }
+    const max = name === 'port' ? MAX_PORT : MAX_NUMBER;
+    if (NUMBERS.includes(name) && !(/^\d+$/.test(value) && Number(value) <= max)) {
+      return `postgres must have a whole number from 0 to ${max} as ${name}.`;
     }
   }
-  return undefined;
+  const isEncrypted = SSL_MODES.indexOf(parameters.get('sslmode') ?? '') > 0;
+  if (parameters.get('channel_binding') !== 'require' || isEncrypted) return undefined;
+  return 'postgres must have sslmode=verify-full if it has channel_binding=require.';
 }
