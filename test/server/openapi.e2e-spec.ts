@@ -44,6 +44,7 @@ describe('the OpenAPI document', () => {
       const operation = {
         operationId: 'createPlant',
         summary: 'Creates a new plant in the store',
+        security: [{ bearerAuth: [] }],
         requestBody: { required: true, content: json('NewPlant') },
         responses: expect.objectContaining({
           200: { description: 'Plant response', content: json('Plant') },

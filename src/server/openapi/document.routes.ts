@@ -22,6 +22,7 @@ export function serveDocument(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   instance.addHook('onRoute', (route) => {
     if (route.url === '/docs') route.onRequest = addPageHeaders;
+    if (route.url.startsWith('/docs/')) route.onRequest = ignoreRange;
     // The relative URL of the server in the document works only from `/docs`.
     if (route.url === '/docs/') {
       route.handler = (_request, reply) => reply.redirect('../docs', 308);
@@ -40,5 +41,11 @@ export function serveDocument(app: NestFastifyApplication): void {
 
 const addPageHeaders: onRequestHookHandler = (_request, reply, done) => {
   void reply.headers(PAGE_HEADERS);
+  done();
+};
+
+/** A range that is not in the file would get an error, and browsers request none. */
+const ignoreRange: onRequestHookHandler = ({ headers }, _reply, done) => {
+  delete headers.range;
   done();
 };

@@ -1,6 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { errorResponses } from '../../plants/dto/error.dto';
+import type { CatalogueEntry } from '../../plants/errors/errors';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
 
@@ -26,11 +27,13 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  // The server rejects requests with more errors than the route declares: all except 404 and 405, which
-  // belong to unknown paths and methods.
-  const errors = errorResponses(({ status }) => ![404, 405].includes(status));
-  for (const { responses } of operationsOf(document)) {
-    Object.assign(responses, errors);
+  for (const operation of operationsOf(document)) {
+    const { responses } = operation;
+    operation.security = [{ bearerAuth: [] }];
+    Object.assign(
+      responses,
+      errorResponses((entry) => isOfEveryRoute(entry) || isDeclared(entry, responses)),
+    );
     for (const [status, response] of Object.entries(responses)) {
       // The token is checked before the rate.
       if (['401', '403'].includes(status)) continue;
@@ -48,7 +51,24 @@ function operationsOf({ paths }: OpenAPIObject): Operation[] {
 }
 
 interface Operation {
-  readonly responses: Record<string, { headers?: object }>;
+  security?: object[];
+  readonly responses: Record<string, OperationResponse>;
+}
+interface OperationResponse {
+  headers?: object;
+  readonly content?: { readonly 'application/json'?: { readonly examples?: object } };
+}
+
+/** Whether the server may reject a request of any route with an error. 404 and 405 belong to other paths and methods. */
+function isOfEveryRoute({ outcome, status }: CatalogueEntry): boolean {
+  return outcome === undefined && ![404, 405].includes(status);
+}
+
+/** Whether the decorators of a route declare an error. */
+function isDeclared({ error }: CatalogueEntry, responses: Operation['responses']): boolean {
+  return Object.values(responses).some(
+    ({ content }) => error in (content?.['application/json']?.examples ?? {}),
+  );
 }
 
 /** The headers of `RateLimitGuard`. */
