@@ -13,8 +13,7 @@ import { ServiceErrorFilter } from './server/http/service-error.filter';
 import type { Settings } from './server/settings/environment';
 import { Readiness, serveHealth } from './server/monitoring/health';
 import { createLogger } from './server/monitoring/logger';
-import { Metrics } from './server/monitoring/metrics';
-import { MetricsController } from './server/monitoring/metrics.controller';
+import { Metrics, MetricsController } from './server/monitoring/metrics';
 import { NestLogger } from './server/monitoring/nest-logger';
 import { Recorder } from './server/monitoring/recorder';
 
@@ -47,11 +46,7 @@ export class AppModule {
   }
 }
 
-/**
- * Creates the standalone service, ready to listen.
- *
- * @throws OptionError when the store cannot be used
- */
+/** @throws OptionError when the store cannot be used */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
   const metrics = new Metrics();

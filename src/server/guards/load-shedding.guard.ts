@@ -6,10 +6,7 @@ import { PlantsRepository } from '../../plants/plants.repository';
 /** `@SkipAdmission(true)` exempts the routes of a controller from the guards for load and rate. */
 export const SkipAdmission = Reflector.createDecorator<boolean>();
 
-/**
- * Rejects requests with 503 while the queue is full, except at routes with {@link SkipAdmission}. It is the first
- * guard, so neither the token nor the body of a rejected request is read.
- */
+/** Rejects requests with 503 while the queue is full, before their token and body are read. */
 @Injectable()
 export class LoadSheddingGuard implements CanActivate {
   // Created once, so that thousands of rejections per second do not each capture a stack trace.
@@ -22,7 +19,6 @@ export class LoadSheddingGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  /** @throws UnavailableError when the queue is full */
   canActivate(context: ExecutionContext): boolean {
     if (this.plants.canAccept() || this.reflector.get(SkipAdmission, context.getClass()))
       return true;

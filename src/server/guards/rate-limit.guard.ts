@@ -19,7 +19,6 @@ export class RateLimitGuard implements CanActivate {
     this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
   }
 
-  /** @throws PlantStoreError when the caller has used up its quota */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (this.reflector.get(SkipAdmission, context.getClass())) return true;
     const http = context.switchToHttp();

@@ -10,7 +10,7 @@ export class Readiness {
 
   constructor(private readonly plants: PlantsRepository) {}
 
-  /** False while draining, and while the store is recovering. Does no I/O. */
+  /** False while draining, and while the store is recovering. */
   isReady(): boolean {
     return !this.isDraining && this.plants.isReady();
   }
@@ -21,10 +21,7 @@ export class Readiness {
   }
 }
 
-/**
- * Serves `GET /health/live` and `GET /health/ready`, public and without detail. They are Fastify routes,
- * so Nest's guards do not apply to them. They do no I/O, so frequent probes are cheap.
- */
+/** Serves `GET /health/live` and `GET /health/ready`, public because Nest's guards do not apply to Fastify routes. */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
   const ok = { status: 'ok' };
   const unavailable = new UnavailableError();

@@ -1,6 +1,8 @@
 import { promisify } from 'node:util';
+import { Controller, Get, Header } from '@nestjs/common';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { RequiredScope } from '../../plants/auth/bearer.guard';
 import type { TokenVerifier } from '../../plants/auth/token-verifier';
 import {
   type CatalogueEntry,
@@ -9,6 +11,7 @@ import {
 } from '../../plants/errors/errors';
 import type { PlantsRepository } from '../../plants/plants.repository';
 import type { RequestNotes } from '../../plants/http/request';
+import { SkipAdmission } from '../guards/load-shedding.guard';
 
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -115,5 +118,19 @@ export class Metrics {
         this.set(await read());
       },
     });
+  }
+}
+
+/** `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. */
+@Controller('metrics')
+@SkipAdmission(true)
+export class MetricsController {
+  constructor(private readonly metrics: Metrics) {}
+
+  @Get()
+  @RequiredScope('metrics')
+  @Header('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE)
+  read(): Promise<string> {
+    return this.metrics.registry.metrics();
   }
 }

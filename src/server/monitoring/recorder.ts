@@ -20,18 +20,12 @@ const TOKEN_ERRORS: readonly (number | undefined)[] = [invalidToken.error, forbi
 /** The minimum time between two warnings about a rejected token. */
 const WARNING_INTERVAL_MS = 1000;
 
-/**
- * Records each response in the metrics and the logs when it is determined, whether or not its client still
- * listens.
- */
+/** Records each response in the metrics and the logs, whether or not its client still listens. */
 export class Recorder {
   private readonly sentOnSocket = new WeakSet<ServerResponse>();
   private nextWarningAt = 0;
 
-  /**
-   * @param hasAccessLog whether each response is logged. Otherwise only rejected tokens are, one per second: OWASP
-   *   ASVS 5.0, 16.3.1 and 16.3.2
-   */
+  /** @param hasAccessLog whether each response is logged, and not only rejected tokens (OWASP ASVS 5.0, 16.3) */
   constructor(
     private readonly metrics: Metrics,
     private readonly logger: Logger,

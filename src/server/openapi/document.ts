@@ -71,19 +71,16 @@ function isDeclared({ error }: CatalogueEntry, responses: Operation['responses']
   );
 }
 
+const stringHeader = (description: string, example: string): object => ({
+  description: `${description}. Only if the rate is limited`,
+  schema: { type: 'string' },
+  example,
+});
+
 /** The headers of `RateLimitGuard`. */
 const RATE_LIMIT_HEADERS = {
-  'RateLimit-Policy': {
-    description: 'The quota of the caller, and the window in seconds. Only if the rate is limited',
-    schema: { type: 'string' },
-    example: '"caller";q=100;w=60',
-  },
-  RateLimit: {
-    description:
-      'How many requests remain, and the seconds until the window ends. Only if the rate is limited',
-    schema: { type: 'string' },
-    example: '"caller";r=99;t=60',
-  },
+  'RateLimit-Policy': stringHeader('The quota, and the window in seconds', '"caller";q=100;w=60'),
+  RateLimit: stringHeader('The remaining requests and seconds', '"caller";r=99;t=60'),
 };
 
 const DESCRIPTION = `Stores plants exactly and durably. A 200 response means that the plant is stored, including every digit of its id.

@@ -4,7 +4,6 @@ import { readSettingFile } from './settings-file';
 import { readText } from './variable-text';
 import { DATABASE, readVariables } from './variables';
 
-/** Returns the name of the variable that configures the database. */
 export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
   return environment.DATABASE_URL_FILE?.trim() ? 'DATABASE_URL_FILE' : 'DATABASE_URL';
 }

@@ -10,9 +10,8 @@ import { isProduction } from '../../plants/production';
 import { databaseVariableName, readDatabase } from './database.settings';
 import { AUTH, findUnknownVariables, readVariables, SETTINGS, type Values } from './variables';
 
-/** Paths of PEM files. */
+/** Paths of PEM files: the certificate, followed by the intermediate certificates, and its key. */
 export interface TlsFiles {
-  /** The certificate, followed by the intermediate certificates. */
   readonly certificate: string;
   readonly key: string;
 }
@@ -25,11 +24,7 @@ export interface Settings extends Values<typeof SETTINGS> {
   readonly tls: TlsFiles | undefined;
 }
 
-/**
- * Reads the settings from an environment. An empty variable counts as not set.
- *
- * @throws OperatorError when any variable is invalid; the message never shows a secret
- */
+/** @throws OperatorError with a line per invalid variable; the message never shows a secret */
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const errors: string[] = [];
   const settings = readVariables(SETTINGS, environment, errors);

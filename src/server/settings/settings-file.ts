@@ -6,10 +6,9 @@ import { OperatorError } from '../../plants/errors/operator.error';
 const LINE = /^(?:export +)?([A-Za-z_]\w*)=(?:(["'`])((?:(?!\2).)*)\2|((?!["'`])(?:(?!\s#).)*))$/;
 
 /**
- * Adds the variables of a file to an environment: one NAME=VALUE per line, and lines that begin with # as comments.
- * Does not overwrite variables that are already set, even to an empty string.
+ * Adds the variables of a file to an environment, except those that are set there, even to an empty string.
  *
- * @throws OperatorError when the file cannot be read, or has another line
+ * @throws OperatorError when the file cannot be read, or has a line other than NAME=VALUE or a # comment
  */
 export function addSettingsFile(file: string, environment: NodeJS.ProcessEnv): void {
   const lines = readSettingFile(file, `--settings ${file}`).split(/\r?\n/);
@@ -28,9 +27,8 @@ export function addSettingsFile(file: string, environment: NodeJS.ProcessEnv): v
 /**
  * Reads a text file in UTF-8, without its byte order mark.
  *
- * @param setting the beginning of the error message
- * @throws OperatorError when the file cannot be read. The message contains the reason, but not the path, which may
- *   be a secret in the wrong variable
+ * @param setting the beginning of the error message, which omits the path: it may be a secret in the wrong variable
+ * @throws OperatorError when the file cannot be read
  */
 export function readSettingFile(path: string, setting: string): string {
   try {

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { pino } from 'pino';
 
-/** Parses the text of a variable. */
 export interface Parser<T> {
   /** The expected text, as it follows "must be" in a message. */
   readonly expected: string;
@@ -9,7 +8,6 @@ export interface Parser<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
-/** Any string. It is validated in combination with other variables. */
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
 export const flag: Parser<boolean> = {
@@ -57,7 +55,6 @@ const quantity = (
 
 const DURATION_UNITS = { '': 1000, ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Parses a duration in milliseconds. */
 const durationFrom = (minMs: number, maxDays: number): Parser<number> =>
   quantity(
     `a duration${minMs > 0 ? ' above zero and' : ''} up to ${maxDays} days: seconds, or a number with the unit ms, s, m, h or d`,
@@ -81,9 +78,9 @@ export const size = quantity(
 const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
 export interface RateLimit {
-  /** The number of requests that a caller may send within the window, which starts with the first of them. */
+  /** The number of requests that a caller may send within the window. */
   readonly quota: number;
-  /** The length of the window in seconds. */
+  /** In seconds. */
   readonly window: number;
 }
 

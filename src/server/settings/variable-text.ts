@@ -1,10 +1,9 @@
 import { OperatorError } from '../../plants/errors/operator.error';
 
 /**
- * Reads a variable, without white space around it. The health check uses this file, so it imports next to nothing.
+ * Reads a variable; undefined if it is empty or not set. The health check uses this file, so it imports next to nothing.
  *
- * @returns undefined if the variable is empty or not set
- * @throws OperatorError when the value is in quotation marks: it is not what the operator meant
+ * @throws OperatorError when the value is in quotation marks
  */
 export function readText(name: string, environment = process.env): string | undefined {
   const text = environment[name]?.trim() ?? '';

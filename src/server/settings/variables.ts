@@ -71,11 +71,7 @@ export const VARIABLES = Object.values<Variable<unknown>>({
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 
-/**
- * Reads the variables of a table. An empty variable counts as not set.
- *
- * @param errors gets a sentence for each invalid variable
- */
+/** @param errors gets a sentence for each invalid variable */
 export function readVariables<T extends Table>(
   table: T,
   environment: NodeJS.ProcessEnv,
@@ -95,7 +91,7 @@ export function readVariables<T extends Table>(
   return Object.fromEntries(values) as Values<T>;
 }
 
-/** Names of variables that Kubernetes sets for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
+/** Kubernetes sets such variables for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT|PORT)/;
 
 /** Returns a sentence for each unknown `AUTH_` variable: if it were ignored, the service could accept other tokens. */
