@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import { constants } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { PlantsRepository } from '../../plants/plants.repository';
@@ -11,8 +12,11 @@ import { onSignal } from './signals';
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
 
-/** How long connections stay open at shutdown, so that their next response can close them. */
+/** How long connections stay open after the service stops listening, so that their next response can close them. */
 const CLOSE_DELAY_MS = 500;
+
+/** The maximum number of turns of the event loop that accept connections before the service stops listening. */
+const MAX_ACCEPT_TURNS = 1000;
 
 /** How long responses may take to leave once only a restart can make the store usable again. */
 const FINAL_DRAIN_MS = 1000;
@@ -68,8 +72,8 @@ export function handleShutdown(
 }
 
 /**
- * Gives connections that are in use a moment to get a response that closes them. Then Fastify stops listening, closes
- * idle connections, and waits for the requests in progress, up to a limit.
+ * Stops listening, and gives open connections a moment to get a response that closes them. Then Fastify closes idle
+ * connections, and waits for the requests in progress, up to a limit.
  */
 export async function waitForClients(
   server: Server,
@@ -79,7 +83,17 @@ export async function waitForClients(
   setTimeout(() => {
     server.closeAllConnections();
   }, limitMs).unref();
-  if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
+  if (!server.listening) return;
+  let isQuiet = false;
+  server.on('connection', () => (isQuiet = false));
+  // The kernel resets the connections in its queue, so stop listening after a turn that accepted none.
+  for (let turn = 0; !isQuiet && turn < MAX_ACCEPT_TURNS; turn++) {
+    isQuiet = true;
+    await setImmediate();
+  }
+  // The method of HTTP servers would also close accepted connections whose first request is on its way.
+  NetServer.prototype.close.call(server);
+  await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
 }
 
 /**
