@@ -12,6 +12,7 @@ import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
+import { assertTypes, FOR_ROOT_ASYNC_TYPES, FOR_ROOT_TYPES } from './option-types';
 import { openRepository } from './store/stores';
 import { PlantsController, protectWith } from './plants.controller';
 import {
@@ -21,7 +22,7 @@ import {
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
-import { assertOptions, type ResolvedOptions, resolveOptions } from './resolve-options';
+import { type ResolvedOptions, resolveOptions } from './resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
@@ -86,12 +87,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
   /**
    * Registers the module. Outside production every option has a default.
    *
-   * @throws OptionError when an option is undefined, null or empty. The other checks run at startup.
+   * @throws OptionError when an option has another type or is unknown. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
   ): DynamicModule {
-    assertOptions(options);
+    assertTypes(options, FOR_ROOT_TYPES);
     return super.forRoot(options);
   }
 
@@ -105,12 +106,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when an option next to the factory is undefined, null or empty
+   * @throws OptionError when an option next to the factory has another type or is unknown
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
-    assertOptions(options);
+    assertTypes(options, FOR_ROOT_ASYNC_TYPES);
     return super.forRootAsync(options);
   }
 

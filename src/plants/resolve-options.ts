@@ -1,6 +1,7 @@
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
 import { generateToken } from './auth/token-list';
 import { OptionError } from './errors/operator.error';
+import { assertTypes, AUTH_TYPES, OPTION_TYPES } from './option-types';
 import type { StoreLocation } from './store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import { isProduction } from './production';
@@ -14,9 +15,6 @@ export interface ResolvedOptions {
   readonly store: StoreLocation;
 }
 
-const OPTION_NAMES = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
-const AUTH_NAMES = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
-
 /**
  * Checks the options as the host passes them or its factory returns them, and adds defaults.
  *
@@ -26,9 +24,9 @@ export function resolveOptions(
   options: PlantsModuleOptions,
   { repository, guard }: PlantsModuleExtras,
 ): ResolvedOptions {
-  assertOptions(options, '', OPTION_NAMES);
+  assertTypes(options, OPTION_TYPES);
   const { sqlite, postgres, auth, bodyLimit = DEFAULTS.bodyLimit } = options;
-  if (typeof postgres === 'object') assertOptions(postgres, 'postgres.');
+  if (typeof postgres === 'object') assertTypes(postgres, undefined, 'postgres.');
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
     throw new OptionError('bodyLimit', 'bodyLimit must be a positive integer.');
   }
@@ -52,27 +50,11 @@ export function resolveOptions(
 
 /** @throws OptionError when no token could be accepted, or an option is invalid */
 function assertAuth(auth: AuthOptions): void {
-  assertOptions(auth, 'auth.', AUTH_NAMES);
+  assertTypes(auth, AUTH_TYPES, 'auth.');
   const [error] = validateAuthOptions(auth);
   if (error) throw error;
   if (isAuthConfigured(auth)) return;
   throw new OptionError('auth', 'auth must have tokens, tokensFile or issuer.');
-}
-
-/**
- * Rejects unknown names, which TypeScript accepts in the result of a factory, and values that are not set, such as
- * those of missing environment variables. A default would replace them: another store, or weaker protection.
- *
- * @throws OptionError naming the option
- */
-export function assertOptions(options: object, prefix = '', names = Object.keys(options)): void {
-  for (const [name, value] of Object.entries<unknown>({ ...options })) {
-    const option = prefix + name;
-    if (!names.includes(name)) throw new OptionError(option, `${option} is not a known option.`);
-    if ([value].flat().some((each) => each === undefined || each === null || each === '')) {
-      throw new OptionError(option, `${option} must not be undefined, null or empty.`);
-    }
-  }
 }
 
 /** @throws OptionError when two options exclude each other: one of them would be ignored */
