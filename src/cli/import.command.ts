@@ -18,7 +18,7 @@ import { formatStoreError, withRepository } from './configured-store';
 /** A batch ends with the line that fills it. */
 const BATCH_BYTES = 2 ** 15;
 
-/** The pause after a batch as a fraction of its duration, to leave capacity for the service. */
+/** The pause after a batch as a fraction of its duration. Without it, a service on the same store was a fifth slower. */
 const PAUSE_FRACTION = 0.25;
 
 /** How long to retry if the store does not accept a plant, and how often. */

@@ -11,19 +11,6 @@ import { describeOnLinux, shell } from '../support/run';
 describe('the command line', () => {
   const folder = useFolder();
 
-  it('prints all commands with --help', async () => {
-    const { code, stdout } = await plantStore(['--help']);
-
-    const commands = stdout.match(/(?<=^ {2})\w.*?(?= {2})/gm);
-    expect(code).toBe(0);
-    // prettier-ignore
-    expect(commands).toEqual([
-      'serve [options]', 'export [options] [file]', 'import [options] [file]', 'backup [options] <file>',
-      'restore [options] <file>',
-      'check [options]', 'health [options]', 'token', 'help [command]',
-    ]);
-  });
-
   it.each(['-v', '--version'])('prints its version with %s', async (option) => {
     expect(await plantStore([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
