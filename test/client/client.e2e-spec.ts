@@ -48,7 +48,7 @@ describe('PlantStoreClient', () => {
   beforeAll(() => {
     writeFileSync(tokens, 'old ada\nnew ada\n');
   });
-  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens, BODY_LIMIT: '1MiB' });
+  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens });
   let proxy: UnreliableProxy;
   let timers: jest.SpiedFunction<typeof setTimeout>;
   beforeEach(() => {
@@ -68,9 +68,9 @@ describe('PlantStoreClient', () => {
   const seen = () => proxy.seen.map(({ what }) => what);
   const listHeader = (header: string) => proxy.seen.map(({ headers }) => headers[header]);
 
-  /** Waits until the client sets a timer with this delay. Returns the callback of the timer. */
+  /** Waits until the client sets a timer with this delay. Returns the callback of the last such timer. */
   async function findTimer(delayMs: number): Promise<() => void> {
-    const find = () => timers.mock.calls.find(([, delay]) => delay === delayMs);
+    const find = () => timers.mock.calls.findLast(([, delay]) => delay === delayMs);
     await until(() => find() !== undefined);
     return find()?.[0] as () => void;
   }
@@ -130,14 +130,14 @@ describe('PlantStoreClient', () => {
     expect(seen()).toEqual([]);
   });
 
-  it.each<[unknown, unknown]>([
+  it.each([
     [undefined, {}],
     [FERN, null],
     [FERN, 'key'],
-  ])('rejects the arguments %j, %j with a CreationError', async (plant, options) => {
+  ])('rejects the arguments %j, %j with a CreationError', async (plant, options: unknown) => {
     const creation = (await connect()).create(plant as NewPlant, options as CreateOptions);
 
-    await expect(creation).rejects.toMatchObject({ name: 'CreationError', outcome: 'not stored' });
+    await expect(creation).rejects.toBeInstanceOf(CreationError);
   });
 
   it.each([
@@ -183,11 +183,9 @@ describe('PlantStoreClient', () => {
     const server = createServer((socket) => {
       socket.once('data', (bytes) => socket.end(`HTTP/1.1 200 OK\r\n broken ${bytes.toString()}`));
     });
-    const { port } = await listen(server);
-    proxy = await startUnreliableProxy(application.url.origin);
-    const failure = await createAndFail(
-      new PlantStoreClient({ url: `http://127.0.0.1:${port}`, token: TOKEN }),
-    );
+    await connect();
+    const url = await listen(server);
+    const failure = await createAndFail(new PlantStoreClient({ url, token: TOKEN }));
     server.close();
 
     const { cause, outcome } = failure as CreationError;
@@ -239,18 +237,6 @@ describe('PlantStoreClient', () => {
     expect(await createAndFail(client)).toMatchObject({ error: errorNumbers.idTaken, outcome });
   });
 
-  it('waits for as long as Node.js can when Retry-After is later', async () => {
-    const controller = new AbortController();
-    const client = await connect([createRejection(bodies.unavailable, '9999999')]);
-    const failure = createAndFail(client, { timeout: Infinity, signal: controller.signal });
-    // Node.js would fire a timer with a longer delay at once.
-    await findTimer(2 ** 31 - 1);
-    controller.abort();
-
-    expect(await failure).toMatchObject(NOT_STORED);
-    expect(seen()).toEqual([503]);
-  });
-
   it('does not retry when a delayed timer leaves too little time', async () => {
     const failure = createAndFail(await connect([createRejection(bodies.unavailable, '20')]));
     const endPause = await findTimer(20_000);
@@ -265,7 +251,9 @@ describe('PlantStoreClient', () => {
     'retries with one key until the plant is stored, after Retry-After: %s, and reports a replay',
     async (delay) => {
       jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2027-01-31T12:00:00Z'));
-      const client = await connect([createRejection(bodies.unavailable, delay), 'response lost']);
+      const current = ['old', 'old', 'new'];
+      const faults = [createRejection(bodies.unavailable, delay), 'response lost' as const];
+      const client = await connect(faults, () => Promise.resolve(current.shift() ?? ''));
       const creation = client.create(FERN);
       const endPause = await findTimer(20_000);
       expect(seen()).toEqual([503]);
@@ -274,6 +262,7 @@ describe('PlantStoreClient', () => {
       expect(await creation).toEqual(REPLAYED);
       expect(seen()).toEqual([503, 'response lost', 200]);
       expect(new Set(listHeader('idempotency-key')).size).toBe(1);
+      expect(listHeader('authorization')).toEqual(['Bearer old', 'Bearer old', 'Bearer new']);
       expect(application.store.plants()).toEqual([FERN]);
     },
   );
@@ -304,14 +293,6 @@ describe('PlantStoreClient', () => {
     expect(pauses).toEqual(longest.map((time) => time * part));
   });
 
-  it('calls the token function for each attempt', async () => {
-    const current = ['old', 'new'];
-    const client = await connect(['response lost'], () => Promise.resolve(current.shift() ?? ''));
-
-    expect(await client.create(FERN)).toEqual(REPLAYED);
-    expect(listHeader('authorization')).toEqual(['Bearer old', 'Bearer new']);
-  });
-
   const [forbidden, timeout, unknown, internal] = (
     ['forbidden', 'requestTimeout', 'outcomeUnknown', 'internal'] as const
   ).map((name) => createRejection(bodies[name])) as [Fault, Fault, Fault, Fault];
@@ -335,7 +316,6 @@ describe('PlantStoreClient', () => {
       const failure = (await createAndFail(await connect(faults))) as CreationError;
 
       const { status } = faults.at(-1) as { status: number };
-      expect(failure).toBeInstanceOf(CreationError);
       expect(failure).toMatchObject({ error, status, outcome });
       expect(failure.message.includes('is not a plant store response')).toBe(error === undefined);
       expect(seen()).toHaveLength(faults.length);
@@ -389,15 +369,17 @@ describe('PlantStoreClient', () => {
     ],
     [
       'between attempts',
-      [createRejection(bodies.unavailable, '20')],
-      () => findTimer(20_000),
+      [createRejection(bodies.unavailable, '9999999')],
+      // Node.js would fire a timer with a longer delay at once.
+      () => findTimer(2 ** 31 - 1),
       NOT_STORED,
     ],
   ])('rejects on an abort %s', async (_when, faults, moment, expected) => {
     const controller = new AbortController();
     const reason = new Error('changed my mind');
     if (faults.length === 0) controller.abort(reason);
-    const failure = createAndFail(await connect(faults), { signal: controller.signal });
+    const options = { signal: controller.signal, timeout: Infinity };
+    const failure = createAndFail(await connect(faults), options);
     await moment();
     controller.abort(reason);
 
