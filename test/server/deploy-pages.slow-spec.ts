@@ -62,16 +62,3 @@ async function runLines(lines: string): Promise<string | undefined> {
 it.each(PAGES)('the lines of %s run twice', async (page) => {
   expect(await runLines(repeat(page))).toBeUndefined();
 });
-
-it.each([
-  ['README.md', 'docker rm plants\n', '', 'plants exists'],
-  ['compose.md', 'docker compose exec plants rm /data/copy.db\n', '', 'copy.db already exists'],
-  ['compose.md', '-T database', '-T db', 'the service db does not exist'],
-  ['kubernetes.md', '--replicas=0', '--replicas=1', 'pod-plant-store-0 exists'],
-  ['systemd.md', 'sudo rm /var/lib/plant-store/copy.db\n', '', 'copy.db already exists'],
-])('the lines of %s fail if %j is replaced with %j', async (page, line, wrong, message) => {
-  const lines = repeat(page);
-
-  expect(lines).toContain(line);
-  expect(await runLines(lines.replaceAll(line, wrong))).toContain(message);
-});

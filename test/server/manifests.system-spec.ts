@@ -177,13 +177,15 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 });
 
-it('kubernetes.yaml mounts a volume at the data directory of the image, for its group', () => {
+it('kubernetes.yaml and compose.yaml mount a volume at the data directory of the image', () => {
   const [{ spec }] = documentsOf('docs/deploy/kubernetes.yaml') as [Document];
 
   const volumeMounts = expect.arrayContaining([{ name: 'data', mountPath: '/data' }]) as unknown;
   const pod = { securityContext: { fsGroup: group }, containers: [{ volumeMounts }] };
   const volumeClaimTemplates = [{ metadata: { name: 'data' } }];
   expect(spec).toMatchObject({ template: { spec: pod }, volumeClaimTemplates });
+  expect(dockerfile).toContain('\nVOLUME /data\n');
+  expect(read('compose.yaml')).toContain("volumes: ['plants:/data']");
 });
 
 describe.each([
@@ -201,19 +203,4 @@ describe.each([
 
     expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(shutdownTimeout);
   });
-});
-
-it('the Compose files name their projects and volumes, and limit the logs of all services', () => {
-  const texts = COMPOSE_FILES.map(read);
-  const services = texts.flatMap((text) => Object.values(parseCompose(text).services));
-
-  const names = texts.map((text) => /^name: (.*)$/m.exec(text)?.[1]);
-  expect(names).toEqual(['plant-store', 'plant-store-postgresql']);
-  expect(texts.join().match(/(?<=volumes: \[').*(?='\])/g)).toEqual([
-    `plants:${/^VOLUME (.*)$/m.exec(dockerfile)?.[1]}`,
-    './haproxy.cfg:/etc/haproxy/haproxy.cfg:ro',
-    'database:/var/lib/postgresql',
-  ]);
-  const logging = { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '3' } };
-  for (const service of services) expect(service).toMatchObject({ logging });
 });

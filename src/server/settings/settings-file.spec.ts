@@ -33,15 +33,15 @@ describe('addSettingsFile', () => {
     }).toThrow(`--settings ${file}: line 4 must be NAME=VALUE`);
   });
 
-  it.each(['a#b', '#', 'sqlite:/srv/plants#1.db', 'a b', 'a=b', 'it\'s "x"', '$HOME', 'ä\\n'])(
+  it.each(['a#b', '#', 'a b', 'a=b', 'it\'s "x"', '$HOME', 'ä\\n'])(
     'reads the value %j whole',
     (value) => {
-      writeFileSync(file, `A=${value}\nB="${value.replaceAll('"', '')} #"\n`);
+      writeFileSync(file, `A=${value}\nB=\`${value} #\`\n`);
       const environment = {};
 
       addSettingsFile(file, environment);
 
-      expect(environment).toEqual({ A: value, B: `${value.replaceAll('"', '')} #` });
+      expect(environment).toEqual({ A: value, B: `${value} #` });
     },
   );
 
