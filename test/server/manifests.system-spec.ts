@@ -8,7 +8,6 @@ import { version } from '../../package.json';
 import { readEnvironment, type Settings } from '../../src/server/settings/environment';
 import { TOKEN } from '../support/application';
 import { PostgresServer } from '../support/postgres';
-import { run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 
 /**
@@ -22,7 +21,6 @@ const RESTORE_MANIFEST = 'docs/deploy/kubernetes-restore.yaml';
 const COMPOSE_FILES = ['compose.yaml', 'docs/deploy/compose-postgresql.yaml'] as const;
 
 interface Document {
-  readonly apiVersion: string;
   readonly kind: string;
   readonly spec: unknown;
 }
@@ -75,24 +73,6 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
   expect(service.lines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
   return readEnvironment(env);
 }
-
-it('the Kubernetes manifests match the types of the Kubernetes API, without unknown fields', async () => {
-  const types = join(ROOT, 'test/node_modules/kubernetes-types');
-  const documents = [...MANIFESTS, RESTORE_MANIFEST].flatMap(documentsOf);
-  const program = join(home.folder, 'manifests.ts');
-  const lines = documents.map((document) => {
-    const module = document.apiVersion.replace('.k8s.io', '').replace(/^v1$/, 'core/v1');
-    return `(${JSON.stringify(document)}) satisfies import('${types}/${module}').${document.kind};`;
-  });
-  writeFileSync(program, lines.join('\n'));
-
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const args = [compiler, '--noEmit', '--strict', program];
-  const compiled = await run(process.execPath, args, { cwd: home.folder });
-
-  expect(documents).toHaveLength(8);
-  expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
-});
 
 it('the manifests, Compose files and pages contain the current version', () => {
   const texts = [...MANIFESTS, RESTORE_MANIFEST, ...COMPOSE_FILES].map(read).concat(page);

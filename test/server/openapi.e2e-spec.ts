@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { errorCatalogue } from '../../src/plants';
 import { TestApplication } from '../support/application';
 import { type Content, createPlantOperation, document, createValidator } from '../support/contract';
@@ -93,35 +92,29 @@ describe('the OpenAPI document', () => {
       },
     );
 
-    it('accepts an Idempotency-Key in the schema if and only if the service accepts it', async () => {
+    it.each([
+      ...[
+        'abc',
+        '"abc"',
+        String.raw`"\"\\"`,
+        '"a,b"',
+        '',
+        '""',
+        'a,b',
+        'a b',
+        '"a',
+        String.raw`"\a"`,
+      ],
+      ...[255, 256].flatMap((length) => ['a'.repeat(length), `"${'a'.repeat(length)}"`]),
+    ])('accepts the key %j in the schema if and only if the service accepts it', async (key) => {
       const isValid = createValidator({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
-      // Characters with a meaning in the rules are frequent: quotation marks, backslashes, commas and spaces.
-      const unit = fc.oneof(
-        fc.constantFrom('"', '\\', ',', ' ', 'a'),
-        fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 1 }),
-      );
-      const text = fc.string({ unit, maxLength: 6 });
-      const key = fc.oneof(
-        text,
-        text.map((content) => `"${content}"`),
-      );
-      const longest = [255, 256].flatMap((length) => [
-        'a'.repeat(length),
-        `"${'a'.repeat(length)}"`,
-        `"${'\\\\'.repeat(length)}"`,
-      ]);
-      await fc.assert(
-        fc.asyncProperty(key, async (value) => {
-          const { statusCode } = await application.post('{"id":1,"name":"Fern"}', {
-            // `inject` would omit an empty string.
-            'idempotency-key': value === '' ? [''] : value,
-          });
-          application.store.removePlants();
+      // `inject` would omit an empty string.
+      const headers = { 'idempotency-key': key === '' ? [''] : key };
 
-          expect(isValid(value)).toBe(statusCode === 200);
-        }),
-        { numRuns: 300, examples: longest.map((value) => [value]) },
-      );
+      const { statusCode } = await application.post('{"id":1,"name":"Fern"}', headers);
+
+      application.store.removePlants();
+      expect(isValid(key)).toBe(statusCode === 200);
     });
 
     it('contains an example of each error number under its status', () => {
