@@ -3,16 +3,10 @@ import { MIMEType } from 'node:util';
 import { PlantStoreError } from '../errors/errors';
 import { headerValues } from './request';
 
-/**
- * A `charset` other than UTF-8 anywhere: MIMEType keeps the first of several. `utf8` is not a registered name, but some
- * clients send it.
- */
+/** A `charset` other than UTF-8 anywhere: MIMEType keeps the first of several. Some clients send `utf8`. */
 const OTHER_CHARSET = /charset(?!=(?:utf-?8|"utf-?8")[ \t]*(?:;|$))/i;
 
-/**
- * Whether a `Content-Type` value means JSON in UTF-8: `application/json`, in any case, with any parameters. A
- * `charset`, if present, must be `utf-8` or `utf8`. Node.js ignores malformed parameters.
- */
+/** Whether a `Content-Type` value means JSON in UTF-8. Unknown and malformed parameters are ignored. */
 export function isJsonMediaType(contentType: string): boolean {
   if (contentType === 'application/json') return true;
   try {

@@ -5,7 +5,7 @@ import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
 /** Notes of guard, pipe, controller and filter about a request, for each other and for metrics and logs. */
 export interface RequestNotes {
-  /** Who sends the request. The bearer guard sets it, and a guard of the host may set it. */
+  /** Set by the bearer guard or by a guard of the host. */
   caller?: Caller;
   /** The id of the new plant, once its content is valid. */
   plantId?: bigint;
@@ -36,18 +36,15 @@ export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
 }
 
-/**
- * Returns the path of a request target, RFC 9112 section 3.2. Omits the query and the authority, because
- * they may contain secrets.
- */
+/** Returns the path of a request target, RFC 9112 section 3.2. The query and the authority may contain secrets. */
 export function pathOf(target: string): string {
   const [withoutQuery = ''] = target.split('?', 1);
   return withoutQuery.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
 }
 
 /**
- * Returns every value of a header, in the order sent. `headers` of Node.js keeps only one of several
- * `Authorization`, `Content-Type` or `Host` headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
+ * Returns every value of a header. `headers` of Node.js may keep only one of several `Authorization` or `Content-Type`
+ * headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
  *
  * @param name the name of the header in lower case
  */

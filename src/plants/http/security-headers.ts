@@ -1,8 +1,6 @@
 /**
- * The security headers of errors, pages and documents: no sniffing, no caching, no scripts and no frames.
- * Successful create responses do not need them: only scripts can send such requests.
- *
- * `Strict-Transport-Security` is left to the operator, because it commits a whole host name to HTTPS.
+ * The security headers of errors, pages and documents. Only scripts can send create requests, so successes do not need
+ * them. `Strict-Transport-Security` is left to the operator, because it commits a whole host name to HTTPS.
  */
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',

@@ -10,7 +10,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
+import { type ErrorKind, MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import type { Recorder } from '../monitoring/recorder';
 import { securityHeaders } from '../../plants/http/security-headers';
 
@@ -23,6 +23,12 @@ const MAX_REQUESTS_PER_CONNECTION = 64;
 /** Beyond this number of requests in progress on all connections, each of them may have only one. */
 const MAX_PIPELINED_REQUESTS = 1024;
 
+/** The errors for codes of `clientError`. Other codes of the HTTP parser mean a malformed request. */
+const CLIENT_ERRORS: Readonly<Record<string, ErrorKind>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+};
+
 interface Connection {
   /** The number of responses that are not sent yet. */
   pending: number;
@@ -34,10 +40,7 @@ interface Connection {
   readonly release: () => void;
 }
 
-/**
- * Limits the requests in progress on each connection, and ends connections whose next bytes cannot be trusted. It
- * responds to bytes that Node's HTTP parser rejects and to requests that time out.
- */
+/** Limits the requests in progress on each connection, and responds to what Node's HTTP parser rejects. */
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
   /** The number of requests in progress on all connections. */
@@ -93,21 +96,21 @@ export class Connections {
 
   /** Returns the error of a request with malformed headers, which is then the last of its connection. */
   validate(request: IncomingMessage, response: ServerResponse): PlantStoreError | undefined {
-    const error = validateHeaders(request);
+    const error = findHeaderError(request);
     if (error) this.endAfter(response);
     return error;
   }
 
   /** Handles the event `clientError` of a server. */
   handleError({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
-    if (!code.startsWith('HPE_') && code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
+    if (!code.startsWith('HPE_') && !(code in CLIENT_ERRORS)) {
       // The client reset the connection, or the bytes are not TLS.
       socket.destroy();
       return;
     }
     // Node.js emits the event again for every later segment.
     if (!socket.writable) return;
-    const { pending, last, isEnding } = this.connections.get(socket) ?? this.add(socket);
+    const { pending = 0, last, isEnding } = this.connections.get(socket) ?? {};
     // The response to the request that the bytes belong to, if its headers have been read.
     const current = last?.req.complete === false ? last : undefined;
     // A client would take the error for an earlier response, which may be that of a plant.
@@ -120,7 +123,7 @@ export class Connections {
       socket.end();
       return;
     }
-    const error = createClientError(code);
+    const error = new PlantStoreError(CLIENT_ERRORS[code] ?? 'malformedRequest');
     socket.end(formatResponse(error));
     this.recorder.recordOnSocket(error, current);
   }
@@ -130,7 +133,7 @@ export class Connections {
  * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
  * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
  */
-function validateHeaders({ headers, httpVersion }: IncomingMessage): PlantStoreError | undefined {
+function findHeaderError({ headers, httpVersion }: IncomingMessage): PlantStoreError | undefined {
   const { host, expect, 'transfer-encoding': coding } = headers;
   // Node.js joins several headers by a comma and a space, `joinDuplicateHeaders`.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', ')) {
@@ -147,12 +150,6 @@ function validateHeaders({ headers, httpVersion }: IncomingMessage): PlantStoreE
 function destroyAtOnce(socket: Socket & { parser?: object }): void {
   socket.destroy();
   if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 0 });
-}
-
-function createClientError(code: string): PlantStoreError {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new PlantStoreError('requestTimeout');
-  if (code === 'HPE_HEADER_OVERFLOW') return new PlantStoreError('headersTooLarge');
-  return new MalformedRequestError();
 }
 
 function formatResponse(error: PlantStoreError): string {

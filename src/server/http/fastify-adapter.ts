@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, RequestListener } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+} from 'node:http';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
@@ -12,23 +17,26 @@ import { removePorts } from '../monitoring/client-address';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders } from './cors';
-import { createServer } from './http-server';
 import { addRoutingHook, rewriteUrl } from './routing';
 import { waitForClients } from './shutdown';
+import { createTlsServer } from './tls';
+
+/** The interval at which Node.js checks for timed-out requests. */
+const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
 /**
- * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body. Before it
- * closes, it waits for the responses of accepted requests, up to a limit. Use it with Nest's `bodyParser: false`.
+ * A connection without traffic for `REQUEST_TIMEOUT` and this time is closed, so that a client reads its response. It
+ * exceeds the 20 seconds in which every request gets its response.
+ */
+const RESPONSE_TIME_MS = 30_000;
+
+/**
+ * Creates the Fastify adapter of the service, for Nest's `bodyParser: false`. Errors raised below Nest have the Error
+ * body. Before it closes, it waits for the responses of accepted requests, up to a limit.
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
-  const { corsOrigins, maxConnections } = settings;
+  const { corsOrigins } = settings;
   const server = createServer(settings);
-  server.maxConnections = maxConnections;
-  server.once('drop', () => {
-    new Logger('PlantStore').warn(
-      `Closed a new connection: the limit of ${maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
-    );
-  });
   const connections = new Connections(recorder);
   const adapter = new FastifyAdapter({
     genReqId: createRequestId,
@@ -77,6 +85,30 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     return waitForClients(server, settings);
   });
   return adapter;
+}
+
+/** Creates the HTTP or HTTPS server, without a listener for requests. */
+function createServer(settings: Settings): Server {
+  const { maxConnections } = settings;
+  const options = {
+    maxHeaderSize: settings.headersLimit,
+    headersTimeout: settings.headersTimeout,
+    requestTimeout: settings.requestTimeout,
+    keepAliveTimeout: settings.keepAliveTimeout,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    // Node.js would reject a missing Host with an empty body. A hook rejects it with the Error body.
+    requireHostHeader: false,
+    // Shows a repeated Host header.
+    joinDuplicateHeaders: true,
+  };
+  const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
+  server.maxConnections = maxConnections;
+  server.once('drop', () => {
+    new Logger('PlantStore').warn(
+      `Closed a new connection: the limit of ${maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
+    );
+  });
+  return server.setTimeout(settings.requestTimeout + RESPONSE_TIME_MS);
 }
 
 /** Returns the client's `X-Request-Id` if it cannot harm a terminal or a log, otherwise a new id. */

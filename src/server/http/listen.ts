@@ -18,9 +18,8 @@ const FIRST_INHERITED_DESCRIPTOR = 3;
 const MAX_HEALTH_CONNECTIONS = 8;
 
 /**
- * Listens on all ports in the settings, and logs their URLs. If a service manager passes a socket, listens on it
- * instead of `HOST` and `PORT`. That socket stays open while the service restarts, so that new connections
- * wait instead of being refused.
+ * Listens on all ports in the settings, and logs their URLs. A socket that a service manager passes replaces `HOST` and
+ * `PORT`. It stays open while the service restarts, so that new connections wait instead of being refused.
  *
  * @param onFailure called when the inherited socket cannot be used, to end the process at once
  * @throws OperatorError when an address cannot be used
@@ -80,15 +79,12 @@ async function listenOnInheritedSocket(
   );
   const server: Server = app.getHttpServer();
   // Only a listening socket shows its type. Fastify throws in its own listener if this is a Unix socket.
-  server.once('listening', () => {
-    if (typeof server.address() === 'string') onFailure(error);
-  });
+  server.once('listening', () => typeof server.address() === 'string' && onFailure(error));
   // The address has no effect. Without one, Fastify would create extra servers without our settings.
   const options = { fd: FIRST_INHERITED_DESCRIPTOR, host: '127.0.0.1' };
   await app.listen(options).catch(() => onFailure(error));
 }
 
-/** @param start starts to listen on an address */
 async function listenOn(
   host: string,
   portVariable: string,

@@ -2,10 +2,7 @@ import { type ArgumentsHost, Catch, HttpException } from '@nestjs/common';
 import { PlantStoreError } from '../../plants/errors/errors';
 import { ErrorFilter } from '../../plants/http/error.filter';
 
-/**
- * Responds to every error that the filter of the create route leaves: errors of other routes, and of Nest and
- * Fastify. They have the Error body too.
- */
+/** Responds with the Error body to what the filter of the create route leaves: other routes, Nest and Fastify. */
 @Catch()
 export class ServiceErrorFilter extends ErrorFilter {
   override catch(exception: unknown, host: ArgumentsHost): void {

@@ -9,24 +9,24 @@ import type { Settings } from '../settings/environment';
 import { Readiness } from '../monitoring/health';
 import { onSignal } from './signals';
 
-/** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
+/** The fraction of the shutdown time for open requests. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
 
 /** How long connections stay open after the service stops listening, so that their next response can close them. */
 const CLOSE_DELAY_MS = 500;
 
-/** The maximum number of turns of the event loop that accept connections before the service stops listening. */
-const MAX_ACCEPT_TURNS = 1000;
-
 /** How long responses may take to leave once only a restart can make the store usable again. */
 const FINAL_DRAIN_MS = 1000;
+
+/** The maximum number of turns of the event loop that accept connections before the service stops listening. */
+const MAX_ACCEPT_TURNS = 1000;
 
 /**
  * Closes the application on SIGTERM, SIGINT and SIGHUP. It reports not ready at once, closes after the grace,
  * and exits with code 0. A second signal ends the process at once, and so does SHUTDOWN_TIMEOUT.
  *
- * If only a restart can make the store usable again, the application closes without the grace, does not wait for
- * requests that are incomplete after a second, and exits with code 1, so that its supervisor restarts it.
+ * If only a restart can make the store usable again, it closes without the grace, waits a second for incomplete requests,
+ * and exits with code 1, so that its supervisor restarts it.
  *
  * @param onFailure called when closing fails, to end the process
  */
@@ -60,15 +60,12 @@ export function handleShutdown(
     close(shutdownGrace).catch(onFailure);
   });
   // The health of the store has logged the reason. The store may also fail while it closes.
-  const { restartNeeded } = app.get(PlantsRepository);
   const closeAfterFailure = (): Promise<void> => {
     exitCode = 1;
-    setTimeout(() => {
-      app.getHttpServer().closeAllConnections();
-    }, FINAL_DRAIN_MS).unref();
+    closeConnectionsAfter(FINAL_DRAIN_MS, app.getHttpServer());
     return close(0);
   };
-  void restartNeeded.then(closeAfterFailure).catch(onFailure);
+  app.get(PlantsRepository).restartNeeded.then(closeAfterFailure).catch(onFailure);
 }
 
 /**
@@ -80,9 +77,7 @@ export async function waitForClients(
   { shutdownTimeout, shutdownGrace }: Settings,
 ): Promise<void> {
   const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
-  setTimeout(() => {
-    server.closeAllConnections();
-  }, limitMs).unref();
+  closeConnectionsAfter(limitMs, server);
   if (!server.listening) return;
   let isQuiet = false;
   server.on('connection', () => (isQuiet = false));
@@ -94,6 +89,12 @@ export async function waitForClients(
   // The method of HTTP servers would also close accepted connections whose first request is on its way.
   NetServer.prototype.close.call(server);
   await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
+}
+
+function closeConnectionsAfter(limitMs: number, server: Server): void {
+  setTimeout(() => {
+    server.closeAllConnections();
+  }, limitMs).unref();
 }
 
 /**

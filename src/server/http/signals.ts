@@ -1,8 +1,7 @@
-/**
- * Handles the signals that end the service from the moment this file is loaded. The service loads it before
- * everything else: the kernel drops a signal that the first process of a container does not handle.
+/*
+ * Handles signals from the moment this file is loaded, before everything else: the kernel drops a signal that the first
+ * process of a container does not handle.
  */
-
 type Handler = (signal: NodeJS.Signals) => void;
 
 /** While the service starts, it has accepted no request, so it can exit at once. */

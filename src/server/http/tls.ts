@@ -1,25 +1,17 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
-import { Logger } from '@nestjs/common';
 import { OperatorError } from '../../plants/errors/operator.error';
 import { FileWatcher } from '../../plants/file-watcher';
 import type { TlsFiles } from '../settings/environment';
 
 /** A certificate chain and its private key, in PEM. */
-export interface KeyPair {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
+type KeyPair = Readonly<Record<'cert' | 'key', Buffer>>;
 
 const KEY_PAIR_MESSAGE =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
 
-/**
- * Reads a certificate and its key.
- *
- * @throws OperatorError when a file cannot be read or is not PEM, or the key is not that of the certificate
- */
+/** @throws OperatorError when a file cannot be read or is not PEM, or the key is not that of the certificate */
 export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
   try {
     return new FileWatcher('TLS_CERT and TLS_KEY', [certificate, key], parsePair);
@@ -30,8 +22,8 @@ export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
 }
 
 /**
- * Creates a server that reloads the certificate and key for new connections when the files change. Keeps the
- * last valid pair while they are invalid, for example because only one of the files is written yet.
+ * Creates a server that reloads the certificate and key for new connections when the files change. Keeps the last valid
+ * pair while they are invalid.
  *
  * @throws OperatorError when the certificate or its key cannot be used
  */
@@ -39,14 +31,8 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;
   const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
-  const warnIfInvalid = (): void => {
-    const error = findValidityError(pair.current.cert);
-    if (error !== undefined) new Logger('TLS').warn(error);
-  };
-  warnIfInvalid();
   pair.start((changed) => {
     server.setSecureContext(changed);
-    warnIfInvalid();
   });
   server.once('close', () => {
     pair.stop();
@@ -54,19 +40,19 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   return server;
 }
 
-/**
- * Explains in a sentence why clients reject a certificate chain in PEM now: one of its certificates has expired, or is
- * not valid yet. Undefined if all are valid.
- */
+/** Explains in a sentence that a certificate of a chain in PEM has expired, or is not valid yet. */
 export function findValidityError(chain: Buffer): string | undefined {
   // The file may contain the key, too.
   const certificates =
     chain.toString().match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? [];
-  for (const { validFrom, validTo } of certificates.map((pem) => new X509Certificate(pem))) {
-    if (Date.parse(validFrom) <= Date.now() && Date.now() <= Date.parse(validTo)) continue;
-    return `A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`;
-  }
-  return undefined;
+  const now = new Date();
+  const invalid = certificates
+    .map((pem) => new X509Certificate(pem))
+    .find(({ validFromDate, validToDate }) => now < validFromDate || validToDate < now);
+  return (
+    invalid &&
+    `A certificate in TLS_CERT is valid only from ${invalid.validFrom} to ${invalid.validTo}.`
+  );
 }
 
 function parsePair(cert: Buffer, key: Buffer): KeyPair {
