@@ -81,6 +81,8 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
     const service = await home.start(environment, [], newer());
 
     await expectUpgraded(service, store);
+    const upgrade = `from schema version ${MIGRATIONS.length} to ${NEWER_VERSION}.`;
+    expect(service.stdout).toContain(upgrade);
     await service.end();
     const older = home.spawn({ ...environment, AUTH_TOKENS: TOKEN });
     const rejection = `schema version ${NEWER_VERSION}, and this service knows versions up to ${MIGRATIONS.length}`;

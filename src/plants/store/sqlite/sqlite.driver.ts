@@ -4,6 +4,7 @@ import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
+import { logUpgrade } from '../migrations';
 import {
   type FailureKind,
   type OpenStore,
@@ -27,7 +28,7 @@ export interface SqliteFailure {
   readonly code?: number | undefined;
 }
 
-/** The worker also sends one as its first message, once it has opened the store. */
+/** The first message of the worker has the schema version that it found. */
 export type SqliteReply = { readonly value: unknown } | SqliteFailure;
 
 /**
@@ -68,6 +69,7 @@ export class SqliteDriver implements StoreDriver {
         const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
         throw new OptionError('sqlite', message);
       }
+      logUpgrade(reply.value as number);
     }
     return this.opened;
   }

@@ -3,13 +3,15 @@ import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
 /**
  * Creates the table in a database without it, or upgrades the table of an older version, in one
- * transaction that locks out other processes.
+ * transaction that locks out other processes. Returns the version that was found.
  */
-export function migrate(database: DatabaseSync): void {
+export function migrate(database: DatabaseSync): number {
   database.exec('BEGIN IMMEDIATE');
-  const statements = migrationsAfter(findVersion(database), 'sqlite');
+  const version = findVersion(database);
+  const statements = migrationsAfter(version, 'sqlite');
   database.exec([...statements, `PRAGMA user_version = ${MIGRATIONS.length}`].join(';'));
   database.exec('COMMIT');
+  return version;
 }
 
 /**

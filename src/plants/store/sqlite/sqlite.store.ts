@@ -22,6 +22,8 @@ export interface Store extends Statements {
   readonly files: readonly string[];
   /** The ids that these files had when the store was opened. */
   readonly fileIds: string;
+  /** The schema version before this start. */
+  readonly foundVersion: number;
 }
 
 /**
@@ -60,10 +62,10 @@ function tryToOpen(path: string): Store {
     database.exec('PRAGMA busy_timeout = 0');
     checkpoint(database, 'TRUNCATE');
     database.exec(`PRAGMA busy_timeout = ${OPEN_ATTEMPT_MS}`);
-    migrate(database);
+    const foundVersion = migrate(database);
     assertWritable(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    return { ...prepareStatements(database), files, fileIds: readFileIds(files) };
+    return { ...prepareStatements(database), files, fileIds: readFileIds(files), foundVersion };
   } catch (error) {
     closeWithoutCheckpoint(database, path);
     throw error;

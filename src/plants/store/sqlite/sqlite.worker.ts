@@ -24,7 +24,7 @@ let plantsSinceMeasurement = 0;
 
 try {
   const store = openStore(path);
-  send({ value: undefined });
+  send({ value: store.foundVersion });
   parentPort?.on('message', (request: SqliteRequest) => {
     send(reply(store, request));
     if (request.kind === 'close') parentPort?.close();
