@@ -13,9 +13,8 @@ const MAX_ATTEMPTS = 10;
 type RowOutcomes = Map<bigint, 'created' | StoreFailure>;
 
 /**
- * Inserts a batch in which ids and keys may be repeated. Inserts the first plant of each id. A later plant of the
- * batch is compared with the first one, and a plant whose id was already stored with the stored plant. If the
- * database rejects a row, only the plants with its id fail.
+ * Inserts the first plant of each id of a batch. A later plant of the batch is compared with the first one, and a
+ * plant whose id was already stored with the stored plant. If the database rejects a row, only plants with its id fail.
  *
  * @param onLost is told the error after which nothing more can be sent, and returns the failure of unsent plants
  * @returns one outcome or failure per plant, in order
@@ -55,11 +54,7 @@ export async function insertBatch(
   });
 }
 
-/**
- * Inserts rows with different ids and records their outcomes.
- *
- * @throws the error after which nothing more can be sent
- */
+/** Inserts rows with different ids and records their outcomes. Throws the error after which nothing more can be sent. */
 async function insertRows(
   session: ClientBase,
   rows: readonly KeyedPlant[],

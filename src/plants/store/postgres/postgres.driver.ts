@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { Client, type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg';
+import { Client, type ClientBase, Pool, type PoolConfig } from 'pg';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
@@ -23,10 +23,8 @@ const CLOSE_TIMEOUT_MS = 1000;
  * A failure ends the pool of sessions. The next one is opened with the settings and files as they are then.
  */
 export class PostgresDriver implements StoreDriver {
-  /** Names the database of the last settings. */
   name = 'PostgreSQL';
   readonly startTimeout = 5000;
-  /** In sessions of their own. */
   readonly maxBatches = 4;
   /** Undefined while the store is not open, or has failed. */
   private opened: (OpenStore & { readonly pool: Pool }) | undefined;
@@ -67,13 +65,10 @@ export class PostgresDriver implements StoreDriver {
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
     const { opened } = this;
     const onLost = (error: unknown): StoreFailure => this.fail(error, opened);
-    const session = await this.connect().catch((error: unknown) => {
-      throw onLost(error);
-    });
     try {
-      return await insertBatch(session, batch, this.name, onLost);
-    } finally {
-      session.release();
+      return await this.run((session) => insertBatch(session, batch, this.name, onLost));
+    } catch (error) {
+      throw onLost(error);
     }
   }
 
@@ -106,7 +101,7 @@ export class PostgresDriver implements StoreDriver {
     return settings;
   }
 
-  /** Opens a pool and its first session. While that is idle, its end shows that the server is unreachable. */
+  /** Opens a pool and its first session, whose end shows that the server is unreachable. */
   private async openPool(settings: PoolConfig, signal: AbortSignal): Promise<OpenStore> {
     const onConnect = (session: ClientBase): Promise<void> => verifySession(session, this.store);
     const options = { ...settings, onConnect };
@@ -134,9 +129,8 @@ export class PostgresDriver implements StoreDriver {
     return this.opened;
   }
 
-  /** Records that a store has failed, so that the next `open` creates a new pool. */
+  /** Records that a store has failed, so that the next `open` creates a new pool. Another failure may have done so. */
   private fail(error: unknown, store: OpenStore | undefined): StoreFailure {
-    // Another failure may have ended its pool before.
     if (store === this.opened) {
       this.failure = error;
       void this.endPool();
@@ -144,22 +138,16 @@ export class PostgresDriver implements StoreDriver {
     return toFailure(this.name, error);
   }
 
-  /** Resolves when the sessions in use have been released. */
   private async endPool(): Promise<void> {
     const { opened } = this;
     this.opened = undefined;
     await opened?.pool.end();
   }
 
-  /** The caller must release the session. */
-  private async connect(): Promise<PoolClient> {
-    if (!this.opened) throw this.failure;
-    return this.opened.pool.connect();
-  }
-
   /** Runs statements in a session, which is closed if they fail. */
   private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
-    const session = await this.connect();
+    if (!this.opened) throw this.failure;
+    const session = await this.opened.pool.connect();
     try {
       const result = await work(session);
       session.release();

@@ -4,10 +4,7 @@ import { type FailureKind, StoreFailure } from '../store-driver';
 /** `retry`: nothing was stored; another attempt may succeed. */
 type ErrorKind = FailureKind | 'retry';
 
-/**
- * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), and the kinds of their errors. With any other
- * code, nothing was stored.
- */
+/** SQLSTATE codes and classes (PostgreSQL documentation, appendix A). With any other code, nothing was stored. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
   '40001': 'retry', // serialization failure
   '40P01': 'retry', // deadlock
@@ -33,7 +30,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
 /** Other classes that the SQL standard leaves to applications: a trigger of the operator raises such an error. */
 const APPLICATION_CLASS = /^[6-9I-Z]/;
 
-/** Classifies the error of a statement. Assumes that the session survives an error that the server reports. */
+/** Classifies the error of a statement, assuming that the session survives an error that the server reports. */
 export function classifyError(error: unknown): ErrorKind {
   if (!(error instanceof DatabaseError)) return 'unknown';
   const code = error.code ?? '';
@@ -41,7 +38,7 @@ export function classifyError(error: unknown): ErrorKind {
   return kind ?? (APPLICATION_CLASS.test(code) ? 'row' : 'notStored');
 }
 
-/** Classifies the error of a statement. Runs another statement to check whether the session has survived. */
+/** Does the same, and runs another statement to check whether the session has survived. */
 export async function classifyInSession(error: unknown, session: ClientBase): Promise<ErrorKind> {
   const kind = classifyError(error);
   if (kind === 'unknown') return kind;

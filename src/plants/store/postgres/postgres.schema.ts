@@ -10,10 +10,7 @@ export const COLUMNS: readonly (readonly [name: string, type: string])[] = [
   ['idempotency_key', 'bytea'],
 ];
 
-/**
- * Begins a transaction that only one instance at a time can run. Its statements must see what other instances
- * committed while it waited for the lock.
- */
+/** Begins a transaction of one instance at a time, which sees what others committed while it waited for the lock. */
 const BEGIN_EXCLUSIVE = `
   BEGIN ISOLATION LEVEL READ COMMITTED;
   SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
@@ -25,7 +22,6 @@ const RECORD_VERSION = `
   SELECT ${MIGRATIONS.length}, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END
   ON CONFLICT DO NOTHING`;
 
-/** Reads the schema version and the identity of the store. */
 const READ_VERSION = `
   SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
   FROM plants_migrations`;
@@ -71,30 +67,25 @@ const READ_SESSION = `
       'synchronous_commit is local, so commits do not wait for the standbys in synchronous_standby_names: set it to on'
     WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN
       'client_min_messages hides the warning about a commit that was not replicated: set it to warning'
-    WHEN EXISTS (SELECT FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event = 'SyncRep'
-                   AND query_start < clock_timestamp() - interval '2 seconds') THEN
+    WHEN EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'
+                 AND query_start < clock_timestamp() - interval '2 seconds') THEN
       'a commit still waits for a synchronous standby: start the standby again'
     END) AS problem`;
 
 type SessionRow = Record<'plants' | 'migrations' | 'misfit' | 'risk' | 'problem', string | null>;
 
-/** A table `plants`, as it was found. */
+/** A table `plants`, as it was found. If the operator prepared it, it has no version and no identity. */
 export interface Schema {
-  /** The number of migrations that created the table; undefined if the operator prepared it. */
   readonly version?: number;
-  /** Undefined if the operator prepared the table. */
   readonly identity?: string | undefined;
   /** Why a crash of the machine could lose plants; null if it cannot. Outside production, it is accepted. */
   readonly risk: string | null;
 }
 
 /**
- * Finds the store.
+ * Finds the store; undefined if there is none.
  *
- * @returns undefined if there is none
- * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or
- *   was created by a newer version of the service
+ * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
  */
 export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
   const { rows: sessions } = await client.query<SessionRow>(READ_SESSION);
@@ -110,12 +101,7 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
   return { ...store, risk };
 }
 
-/**
- * Checks a session.
- *
- * @param store the store in use
- * @throws Error when plants could be rejected, changed or lost in this session, or when it is in another store
- */
+/** @throws Error when plants could be rejected, changed or lost in this session, or when it is not in the store in use */
 export async function verifySession(client: ClientBase, store: Schema | undefined): Promise<void> {
   const found = await readSchema(client);
   if (found && found.identity === store?.identity) return;
@@ -129,8 +115,8 @@ function describe(store: Schema | undefined): string {
 }
 
 /**
- * Finds the store. Creates it if it is missing, or upgrades it if its version is older. Any number of instances
- * may do so at once. A table `plants` that the operator prepared (partitioned, distributed) is never changed.
+ * Finds, creates or upgrades the store. Any number of instances may do so at once. A table `plants` that the operator
+ * prepared (partitioned, distributed) is never changed.
  *
  * @throws Error when it cannot be used
  */
@@ -142,7 +128,6 @@ export async function prepareStore(client: ClientBase): Promise<Schema | undefin
   return readSchema(client);
 }
 
-/** Applies the migrations that the store lacks, in one transaction. */
 async function migrate(client: ClientBase): Promise<void> {
   await client.query(BEGIN_EXCLUSIVE);
   const { version } = await readVersion(client);

@@ -8,15 +8,9 @@ import { findUrlError, parseUrl, SSL_MODES } from './postgres.url';
 /** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
 export type Connection = string | (() => string) | ClientConfig;
 
-/** The maximum time to open a session. */
 const CONNECT_TIMEOUT_MS = 2000;
-/**
- * How long a statement may go without a response before it is abandoned and its session is closed. It is
- * shorter than the time limit of a batch. TCP alone would take a quarter of an hour to detect a dead server.
- */
+/** The maximum wait for a response: TCP takes a quarter of an hour to detect a dead server. A batch has 10 seconds. */
 const STATEMENT_TIMEOUT_MS = 8000;
-/** Idle time before a TCP keep-alive probe. Firewalls drop a connection that is idle for minutes. */
-const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
  * Reads the settings of a pool, with the current content of the files that they name.
@@ -28,8 +22,9 @@ export function readSettings(connection: Connection): PoolConfig {
   const { connectionString: url, ...settings } = toObject(connection);
   const config: UrlConfig = {
     fallback_application_name: 'plant-store',
+    // Firewalls drop a connection that is idle for minutes.
     keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    keepAliveInitialDelayMillis: 10_000,
     ...(url !== undefined && readUrl(url)),
     ...settings,
   };
@@ -54,7 +49,7 @@ export function readSettings(connection: Connection): PoolConfig {
   };
 }
 
-/** The settings that a URL contains. The driver does not know the last ones. */
+/** The settings that a URL contains. The driver does not know the last two. */
 type UrlConfig = ClientConfig & { channel_binding?: string; connect_timeout?: string };
 
 function readUrl(url: string): UrlConfig {
@@ -91,10 +86,7 @@ export async function withSession<T>(
   }
 }
 
-/**
- * Whether connections are unencrypted and this was not chosen explicitly: the server is another machine, and
- * neither the URL nor the settings nor `PGSSLMODE` configure TLS.
- */
+/** Whether the server is another machine, and neither the URL nor the settings nor `PGSSLMODE` configure TLS. */
 export function lacksTls(connection: Connection): boolean {
   const { connectionString = '', host, ssl } = toObject(connection);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');

@@ -14,10 +14,7 @@ import { COLUMNS } from './postgres.schema';
 
 const INSERT_LIST = COLUMNS.map(([name]) => name).join(', ');
 
-/**
- * Inserts plants. It returns ids as text, because `binary` in the settings or in the process-wide defaults of the
- * driver would return binary results.
- */
+/** Returns ids as text, because `binary` in the settings or defaults of the driver would return binary results. */
 const INSERT = `
   INSERT INTO plants (${INSERT_LIST})
   SELECT * FROM unnest(${COLUMNS.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
@@ -44,10 +41,7 @@ const INSERT_EXISTING = `ROLLBACK; ${insertAndUndo(`SELECT ${INSERT_LIST} FROM p
 /** Stores nothing, but writes to the log of the server, so that its commit is synced and waits for the standbys. */
 const EMIT_MESSAGE = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
 
-/**
- * Finds plants by id, with content and key only if the key is one of the given ones. It is not prepared: a plan from a
- * time when the table was small would read the whole table later.
- */
+/** It is not prepared: a plan from a time when the table was small would read the whole table later. */
 const FIND_STORED = `
   SELECT id::text, ${[...CONTENT_PROPERTIES, "encode(idempotency_key, 'hex')"]
     .map((value) => `CASE WHEN idempotency_key = ANY ($2) THEN ${value} END`)
@@ -58,11 +52,7 @@ const READ_PAGE = `
   SELECT id::text, ${CONTENT_PROPERTIES.join(', ')} FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
 
-/**
- * Inserts plants with different ids in one transaction.
- *
- * @returns the ids that were inserted, once the plants are committed
- */
+/** Commits plants with different ids in one transaction. Resolves to the ids that were inserted. */
 export async function insertPlants(
   client: ClientBase,
   plants: readonly KeyedPlant[],
@@ -76,9 +66,8 @@ export async function insertPlants(
 }
 
 /**
- * Finds the stored plants that have the ids of some plants. A plant without one of their keys has no content.
- *
- * @returns the stored plants by id, once those with content are as durable as plants that this session inserted
+ * Finds the stored plants that have the ids of some plants. Those without one of their keys have no content. The others
+ * are as durable as plants that this session inserted.
  */
 export async function findStored(
   client: ClientBase,
@@ -91,8 +80,7 @@ export async function findStored(
     const [keyDigest, standbys] = row.slice(PLANT_COLUMNS.length) as (string | null)[];
     return { ...plantFromRow(row), keyDigest: keyDigest ?? undefined, standbys };
   });
-  // Normally, a plant becomes visible after its commit was replicated. It can be visible earlier if the wait
-  // for the standby was canceled, or if the server crashed during the wait and restarted.
+  // A plant can be visible before it was replicated: if the wait was canceled, or the server crashed during the wait.
   if (found.some(({ keyDigest, standbys }) => keyDigest && standbys)) {
     await commit(client, { text: EMIT_MESSAGE });
   }
@@ -132,9 +120,8 @@ export async function probe(client: ClientBase): Promise<void> {
 }
 
 /**
- * Runs a statement that is a transaction of its own, or a COMMIT. The driver resolves at the ReadyForQuery message of
- * the server, which follows the commit. The server reports success, with a warning (SQLSTATE class 01), if the wait
- * for a synchronous standby was canceled: then this waits again.
+ * Runs a statement that is a transaction of its own, or a COMMIT. The server reports success, with a warning (SQLSTATE
+ * class 01), if the wait for a synchronous standby was canceled: then this waits again.
  *
  * @throws Error when the transaction is committed, but a standby may lack it
  */

@@ -1,7 +1,7 @@
 /** The sslmodes of libpq except "allow" and "prefer", which may silently fall back to plain text. */
 export const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
-/** Parameters of which some values would be ignored, although they protect the connection. */
+/** Parameters that protect the connection. The driver would ignore other values. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   sslmode: SSL_MODES,
   channel_binding: ['disable', 'prefer', 'require'],
@@ -14,13 +14,11 @@ const NUMBERS = [
   ...['keepalives_idle', 'keepalives_interval', 'lock_timeout', 'port', 'query_timeout'],
   ...['statement_timeout', 'tcp_user_timeout'],
 ];
-/** The largest port, and the largest number of seconds that a timer can wait. */
-const [MAX_PORT, MAX_NUMBER] = [65_535, 2_147_483];
+const MAX_PORT = 65_535;
+/** The largest number of seconds that a timer can wait. */
+const MAX_NUMBER = 2_147_483;
 
-/**
- * All parameters. Some of libpq are ignored: there is one host, it must be writable, all text is UTF-8, and the service
- * has its own time-outs.
- */
+/** All parameters. Some are ignored: there is one writable host, text is UTF-8, the service has its own time-outs. */
 const PARAMETERS = [
   ...Object.keys(CHOICES),
   ...NUMBERS,
@@ -44,10 +42,8 @@ export function parseUrl(url: string): URL | null {
 }
 
 /**
- * Explains in a sentence why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid. The sentence contains
- * no part of the URL, which may be part of a password.
- *
- * @returns undefined if the URL is valid
+ * Explains in a sentence why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid; undefined if it is valid.
+ * The sentence contains no part of the URL, which may be part of a password.
  */
 export function findUrlError(url: string): string | undefined {
   const { searchParams: parameters, hash } = parseUrl(url) ?? {};
@@ -69,7 +65,7 @@ export function findUrlError(url: string): string | undefined {
       return `postgres must have a whole number from 0 to ${max} as ${name}.`;
     }
   }
-  const isEncrypted = SSL_MODES.indexOf(parameters.get('sslmode') ?? '') > 0;
+  const isEncrypted = (parameters.get('sslmode') ?? 'disable') !== 'disable';
   if (parameters.get('channel_binding') !== 'require' || isEncrypted) return undefined;
   return 'postgres must have sslmode=verify-full if it has channel_binding=require.';
 }
