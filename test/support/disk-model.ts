@@ -22,9 +22,8 @@ export class DiskModel {
   /** Returns a wrapper that writes one trace per thread, for {@link replay}. */
   static wrapper(trace: string, ...options: string[]): string[] {
     const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate,unlink';
-    return createStraceWrapper(
-      ...['-y', '-xx', '-s', '2000000', '-e', calls, ...options, '-ff', '-o', trace],
-    );
+    const output = ['-y', '-xx', '-s', '2000000', '-ff', '-o', trace];
+    return createStraceWrapper(...output, '-e', calls, ...options);
   }
 
   /**

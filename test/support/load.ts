@@ -27,7 +27,6 @@ interface LoadOptions {
   readonly connections: number;
   /** Returns the next request of the connection with this number. Undefined ends the connection. */
   readonly next: (connection: number) => Request | undefined;
-  readonly onResponse?: (creation: CreateRequest, status: number, body: string) => unknown;
   /** Milliseconds to wait before the next request after a 503 response. */
   readonly backOffMs?: number;
   /** Milliseconds to wait before the next request after any other response. */
@@ -80,19 +79,12 @@ export class Load {
   ): Load {
     const counts = Array<number>(connections).fill(0);
     const next = (connection: number): Request => {
-      const count = (counts[connection] ?? 0) + 1;
-      counts[connection] = count;
+      const count = (counts[connection] = (counts[connection] ?? 0) + 1);
       const id = round * 1e9 + (count % 3 === 0 ? count : 1e6 * (connection + 1) + count);
       return createRequest(id, `${round}-${connection}-${count}`);
     };
-    return new Load({
-      urls,
-      connections,
-      next,
-      backOffMs: 10,
-      pauseMs: pause,
-      shouldReconnect: true,
-    });
+    const options = { backOffMs: 10, pauseMs: pause, shouldReconnect: true };
+    return new Load({ urls, connections, next, ...options });
   }
 
   async stop(): Promise<void> {
@@ -128,7 +120,7 @@ export class Load {
 
   /** Sends requests on one connection until the connection ends. */
   private async sendRequests(url: URL, connection: number): Promise<void> {
-    const { next, onResponse, backOffMs = 0, pauseMs = 0 } = this.options;
+    const { next, backOffMs = 0, pauseMs = 0 } = this.options;
     const socket = connect(Number(url.port), url.hostname).setNoDelay();
     let current: CreateRequest | undefined;
     let received = '';
@@ -160,7 +152,6 @@ export class Load {
       current = undefined;
       answered.outcome = status === 200 ? 200 : Number(/"error":(\d+)/.exec(body)?.[1]);
       answered.respondedAt = Date.now();
-      onResponse?.(answered, status, body);
       if (isClosing) socket.end();
       else {
         const waitMs = status === 503 ? backOffMs : pauseMs;

@@ -1,13 +1,5 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  globSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -19,22 +11,10 @@ const MEMORY_FOLDER = '/dev/shm';
 /** The free space that a run needs in that folder: twice the measured use. */
 const MIN_FREE_BYTES = 2 ** 31;
 
-/**
- * Builds `dist` if it is outdated, and creates the folder of the run (Jest's `globalSetup`).
- *
- * @throws Error when the run includes tests whose packages are not installed
- */
-export default function prepareRun(
-  _options: unknown,
-  { testRegex }: { readonly testRegex: readonly (string | RegExp)[] },
-): void {
-  const needsPackages = /system|slow/.test(testRegex.join());
-  if (needsPackages && !existsSync(join(__dirname, '../node_modules'))) {
-    throw new Error('These tests need the packages of test/package.json: npm run test:install');
-  }
+/** Builds `dist` if it is outdated, and creates the folder of the run (Jest's `globalSetup`). */
+export default function prepareRun(): void {
   // Some tests use the build: they start the service as a process, or the worker thread of SQLite.
-  const tool = join(__dirname, '../../tools/if-stale.mjs');
-  execFileSync(process.execPath, [tool, 'build'], {
+  execFileSync(process.execPath, ['tools/if-stale.mjs', 'build'], {
     cwd: join(__dirname, '../..'),
     stdio: ['ignore', 'ignore', 'inherit'],
   });
