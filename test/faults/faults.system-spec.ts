@@ -1,5 +1,5 @@
-import { truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { createRequest } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { openConnection } from '../support/wire';
@@ -63,22 +63,32 @@ describe('the service', () => {
     expect(home.plants()).toHaveLength(2);
   });
 
-  it.each([86_400_000, -86_400_000])(
-    'keeps working when the clock jumps by %d ms',
-    async (jump) => {
-      await startWith(`process.on('SIGUSR2', () => {
-      const { now } = Date;
-      Date.now = () => now() + ${jump};
-      console.log('jumped');
-    });`);
+  it.each([864e5, -864e5])('keeps working when the clock jumps by %d ms', async (jump) => {
+    await startWith(
+      `const { now } = Date;
+      process.on('SIGUSR2', () => { Date.now = () => now() + ${jump}; console.log('jumped'); });`,
+    );
 
-      service.kill('SIGUSR2');
-      await service.waitForOutput(/jumped/);
+    service.kill('SIGUSR2');
+    await service.waitForOutput(/jumped/);
 
-      expect(await create()).toBe(200);
-      expect(await service.getStatus('/health/ready')).toBe(200);
-    },
-  );
+    expect(await create()).toBe(200);
+    expect(await service.getStatus('/health/ready')).toBe(200);
+  });
+
+  it('uses its files again when they are renamed back', async () => {
+    service = await home.start();
+    const [directory, other] = [dirname(home.file), join(home.folder, 'other')];
+    expect(await create()).toBe(200);
+
+    renameSync(directory, other);
+    expect(await create()).toBe(503);
+    renameSync(other, directory);
+    await service.waitUntilReady();
+
+    expect(await create()).toBe(200);
+    expect(home.plants()).toHaveLength(2);
+  });
 
   it('exits with code 1 on an unhandled rejection, and logs the cause', async () => {
     await startWith(

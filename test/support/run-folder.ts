@@ -1,10 +1,7 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-/** Signals that end a run early, and the exit codes for them. */
-const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /** The folder in which Linux keeps files in memory. */
 const MEMORY_FOLDER = '/dev/shm';
@@ -40,8 +37,8 @@ export function makeRunFolder(): void {
   );
   process.env.TMPDIR = folder;
   process.env.TEST_MEMORY = memory;
-  for (const [signal, code] of Object.entries(EXIT_CODES)) {
-    process.once(signal, () => process.exit(code));
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => process.exit(128 + constants.signals[signal]));
   }
 }
 

@@ -30,10 +30,6 @@ export function shell(
   return run('sh', ['-c', lines], { ...options, env: { PATH: process.env.PATH, ...env } });
 }
 
-export function isOnPath(program: string): boolean {
-  return (process.env.PATH ?? '').split(delimiter).some((part) => existsSync(join(part, program)));
-}
-
 /**
  * Describes tests that need what only Linux has: its devices, limits and `/proc`. On other systems, skips them and
  * says so in the name.
@@ -48,6 +44,8 @@ export function describeOnLinux(tests: () => void): void {
  * In CI, they run in any case, so that they fail instead.
  */
 export function describeWith(program: string, tests: () => void): void {
-  if (isOnPath(program) || process.env.CI) describe(`with ${program}`, tests);
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  const isFound = folders.some((folder) => existsSync(join(folder, program)));
+  if (isFound || process.env.CI) describe(`with ${program}`, tests);
   else describe.skip(`without ${program}, which this machine lacks`, tests);
 }
