@@ -11,25 +11,23 @@ const MAIN = join(PROJECT, 'dist/main.js');
 
 const home = useFolder();
 
-describe('the service', () => {
-  describeWith('curl', () => {
-    it.each(engines.node.match(/[\d.]+/g) ?? [])(
-      'stores a plant on Node.js %s',
-      async (version) => {
-        const env = { PATH: process.env.PATH, PORT: '0' };
-        const service = new TestProcess([installNode(version), MAIN], { cwd: home, env });
-        try {
-          const [curl] = await service.waitForOutput(/^curl .*$/m, 'stderr');
+describeWith('curl', () => {
+  it.each(engines.node.match(/[\d.]+/g) ?? [])('stores a plant on Node.js %s', async (version) => {
+    const env = { PATH: process.env.PATH, PORT: '0' };
+    const service = new TestProcess([installNode(version), MAIN], { cwd: home, env });
+    try {
+      const [curl] = await service.waitForOutput(/^curl .*$/m, 'stderr');
 
-          expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern"}$/);
-        } finally {
-          await service.end();
-        }
-      },
-    );
+      expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern"}$/);
+    } finally {
+      await service.end();
+    }
   });
+});
 
-  it.each(['20.19.0', '22.23.2'])('exits with one error message on Node.js %s', async (version) => {
+it.each(['20.19.0', '22.23.2'])(
+  'the service exits with one error message on Node.js %s',
+  async (version) => {
     const node = installNode(version);
 
     expect(await run(node, [MAIN])).toEqual({
@@ -37,5 +35,5 @@ describe('the service', () => {
       stdout: '',
       stderr: `The Plant Store requires Node.js ${engines.node}. This is v${version}, ${node}.\n`,
     });
-  });
-});
+  },
+);

@@ -25,22 +25,13 @@ const PROGRAMS = { cjs: 'main.cjs', mjs: 'main.mjs', rspack: 'main.js' };
 export const dependenciesOf = ({ nest, build }: HostKind): string =>
   `${build === 'rspack' ? 'rspack' : 'nest'}${nest}`;
 
-/**
- * Installs the dependencies and the package as a user would, and builds the host.
- *
- * @returns how many packages and how much disk space the package added
- */
-export function installHost(
-  dependencies: string,
-  { folder, module }: Packed,
-): { packages: number; kib: number } {
+/** Installs the dependencies and the package as a user would, and builds the host. */
+export function installHost(dependencies: string, { folder, module }: Packed): void {
   const home = join(folder, dependencies);
   cpSync(join(__dirname, dependencies), home, { recursive: true });
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
   run(home, 'npm', 'ci', ...quietly);
-  const before = measure(home);
   run(home, 'npm', 'install', '--no-save', ...quietly, module);
-  const after = measure(home);
 
   mkdirSync(join(home, 'src'));
   const source = readFileSync(join(__dirname, 'host.ts'), 'utf8');
@@ -52,28 +43,20 @@ export function installHost(
   configureTypeScript(home, { skipLibCheck: true, typeRoots, rootDir: 'src', outDir: 'dist' });
   if (dependencies.startsWith('rspack')) run(home, 'npx', 'nest', 'build', '--builder', 'rspack');
   else compile(home);
-  return { packages: after.packages - before.packages, kib: after.kib - before.kib };
-}
-
-function measure(home: string) {
-  const lock = readFileSync(join(home, 'node_modules/.package-lock.json'), 'utf8');
-  const { packages } = JSON.parse(lock) as { packages: object };
-  const [kib] = run(home, 'du', '-sk', 'node_modules').split('\t');
-  return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
 export class Host extends TestProcess {
   url!: URL;
 
   /**
-   * Starts an installed host, with the module if options are passed.
+   * Starts an installed host.
    *
    * @throws Error with everything that the host printed, if it exits
    */
   static async start(
     folder: string,
     kind: HostKind,
-    options?: PlantsModuleOptions,
+    options: PlantsModuleOptions,
     environment: NodeJS.ProcessEnv = {},
   ): Promise<Host> {
     const { platform, build, node } = kind;

@@ -10,10 +10,6 @@ import { errorNumbers } from '../../support/error-bodies';
 
 /** Tests the code of docs/embedding.md in new projects, as Nest generates them today. */
 
-/** The command that `nest new` runs after it has asked for the type. */
-const NEW_PROJECT =
-  '--package=@angular-devkit/schematics-cli -- schematics @nestjs/schematics:application --name=app --type';
-
 describe.each([
   [12, 'esm', 'ES modules and Vitest'],
   [12, 'cjs', 'CommonJS and Jest'],
@@ -27,12 +23,10 @@ describe.each([
     // The page assumes a clone next to the application.
     mkdirSync(join(folder, 'plant-store'));
     symlinkSync(join(PROJECT, 'dist'), join(folder, 'plant-store/dist'));
-    run(
-      folder,
-      'sh',
-      '-ec',
-      `npm exec --yes --package=@nestjs/schematics@${nest} ${NEW_PROJECT}=${type}`,
-    );
+    // The command that `nest new` runs after it has asked for the type.
+    const packages = `--package=@nestjs/schematics@${nest} --package=@angular-devkit/schematics-cli`;
+    const create = `schematics @nestjs/schematics:application --name=app --type=${type}`;
+    run(folder, 'sh', '-ec', `npm exec --yes ${packages} -- ${create}`);
     run(home, 'npm', 'install', '--prefer-offline', '--no-audit', '--no-fund');
     run(home, 'sh', '-ec', readInstallCommands());
     for (const [name, code] of readPrograms()) writeFileSync(join(home, 'src', name), code);
