@@ -30,12 +30,15 @@ interface NewToken {
 
 /** The minimum length of a token that cannot be guessed. */
 const MIN_TOKEN_LENGTH = 16;
-/** A token (RFC 6750 section 2.1) or its digest. */
-const TOKEN = /^(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
+/**
+ * A token (RFC 6750 section 2.1) or its digest. The names of scopes are rejected: in
+ * `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake and not a token.
+ */
+const TOKEN = /^(?!(?:scope|create|metrics)=*$)(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
 /** A name begins with a letter, so that a half-written time is never read as a name. */
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+const TIME = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Generates a token of 256 random bits. */
 export function generateToken(): string {
@@ -61,7 +64,7 @@ export function isTokenName(text: string): boolean {
 function parseListedToken(text: string, location: string): ListedToken {
   const [token = '', ...fields] = text.split(/\s+/);
   const name = NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
-  const expires = TIME.test(fields[0] ?? '') ? Date.parse(fields.shift() ?? '') : Infinity;
+  const expires = TIME.test(fields[0] ?? '') ? parseTime(fields.shift() ?? '') : Infinity;
   const areScopes = fields.every((field) => allScopes.some((scope) => field === `scope=${scope}`));
   if (!TOKEN.test(token) || Number.isNaN(expires) || !areScopes) {
     throw new Error(
@@ -85,6 +88,12 @@ function parseListedToken(text: string, location: string): ListedToken {
     missingScopes: fields.length > 0 ? Object.fromEntries(missing.map((each) => [each, each])) : {},
     isShort,
   };
+}
+
+/** Returns milliseconds since 1970, or NaN if the month does not have the day: Date.parse would take the next day. */
+function parseTime(time: string): number {
+  const day = new Date(time.replace(/T.*/, '')).getUTCDate();
+  return Number(time.slice(8, 10)) === day ? Date.parse(time) : NaN;
 }
 
 /** Parses the option `auth.tokens`: tokens without names and expiry. @throws Error when one of them is invalid */
