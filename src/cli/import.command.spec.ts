@@ -25,11 +25,24 @@ it.each([
     if (failure instanceof OutcomeUnknownError) await insert(plant);
     throw failure;
   });
-  const lines = '{"id":1,"name":"x"}\n{"id":2,"name":"x"}';
+  const lines = '\uFEFF{"id":1,"name":"x"}\n{"id":2,"name":"x"}';
+  const counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
 
-  const counts = await importLines(Readable.from([Buffer.from(lines)]), repository);
+  await importLines(Readable.from([Buffer.from(lines)]), repository, counts);
 
   expect(counts).toEqual({ stored, present, conflicting: 0, invalid });
   expect(report.mock.calls).toEqual(invalid ? [[`Line 1: ${cause.message}`]] : []);
   report.mockRestore();
+});
+
+it('importLines stores the complete lines before a failure of its input', async () => {
+  const input = function* () {
+    yield '{"id":1,"name":"x"}\n{"id":2,';
+    throw new Error('the disk is unreachable');
+  };
+  const counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
+  const importing = importLines(Readable.from(input()), new InMemoryPlantsRepository(), counts);
+
+  await expect(importing).rejects.toThrow('Line 2 cannot be read: the disk is unreachable.');
+  expect(counts.stored).toBe(1);
 });

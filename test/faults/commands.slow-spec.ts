@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { plantStore } from '../support/plant-store';
-import type { RunResult } from '../support/run';
+import { CLI_PATH, plantStore } from '../support/plant-store';
+import { type RunResult, shell } from '../support/run';
 import { SmallDisk } from '../support/small-disk';
 import { SqliteStore } from '../support/stores';
 import { createFaultWrapper } from '../support/strace';
@@ -69,4 +69,20 @@ it.each([
   const former = expect.stringMatching(/^plants\.db\.before-\d+$/) as string;
   expect(names).toEqual(['a', 'b', 'plants.db', former]);
   expect(store.plants()).toHaveLength(2);
+});
+
+it('import reports a line that is too long, and stores the lines before it', async () => {
+  writeFileSync(join(folder, 'lines'), createLines(1250, 10));
+
+  const { code, stderr } = await shell(
+    `(cat lines; head -c 600M /dev/zero | tr '\\0' x) | "${process.execPath}" "${CLI_PATH}" import`,
+    { cwd: folder, env: environment },
+  );
+
+  expect([code, stderr]).toEqual([
+    1,
+    'Stored 1250, already present 0, conflicting 0, invalid 0.\n' +
+      'Line 1251 cannot be read: it is longer than 511 MiB.\n',
+  ]);
+  expect(store.plants()).toHaveLength(1250);
 });
