@@ -98,24 +98,4 @@ describe('openTokenFile', () => {
     expect(() => openTokenFile(binary)).toThrow(/, which cannot be used: it is not UTF-8/);
     expect(() => openTokenFile(folder)).toThrow(/, which cannot be used: it is not a regular file/);
   });
-
-  it('reloads the file when it changes, keeps the last valid tokens, and logs both', async () => {
-    loadTokens(`${'a'.repeat(16)} ci`);
-    verifier?.start();
-
-    writeFileSync(file, 'secret 7secret');
-    await until(() => lines.length > 0);
-    expect(findCaller('a'.repeat(16))).toBe('ci');
-    expect(verifier?.isValid).toBe(false);
-    writeFileSync(file, 'b'.repeat(16));
-    await until(() => verifier?.isValid === true);
-
-    expect([findCaller('a'.repeat(16)), findCaller('b'.repeat(16))]).toEqual([undefined, 'line 1']);
-    expect(lines).toEqual([
-      expect.stringMatching(
-        /^error .*: line 1 must be a token (?!.*secret).*\. Keeping the last valid content\.$/,
-      ),
-      `log The token file ${file}: reloaded.`,
-    ]);
-  });
 });
