@@ -56,9 +56,7 @@ describe('alert rules and dashboard', () => {
  */
 function findUnknownNames(expression: string, metrics: string): string[] {
   const hasLine = (start: string) => new RegExp(`^${start}`, 'm').test(metrics);
-  const selectors = expression.matchAll(
-    /\b(up|(?:plant_store|http|nodejs|process)_\w+)(?:{(.*?)})?/g,
-  );
+  const selectors = expression.matchAll(/\b(up|(?!histogram_quantile)[a-z]+_\w+)(?:{(.*?)})?/g);
   return [...selectors].flatMap(([, metric = '', matchers = '']) => {
     if (!hasLine(`${metric}[{ ]`)) return [`no ${metric}`];
     return [...matchers.matchAll(/(\w+)[!=~]+"(.*?)"/g)].flatMap(
