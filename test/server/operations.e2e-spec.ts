@@ -137,29 +137,22 @@ describe('the rate limit', () => {
 
 describe('a service with other limits', () => {
   let application: TestApplication;
+  let url: URL;
+  beforeEach(async () => {
+    const limits = { KEEP_ALIVE_TIMEOUT: '1s', SHUTDOWN_TIMEOUT: '1s', HEADERS_LIMIT: '1KiB' };
+    application = await TestApplication.start(limits);
+    url = await application.listen();
+  });
   afterEach(() => application.stop());
 
-  async function start(environment: NodeJS.ProcessEnv): Promise<URL> {
-    application = await TestApplication.start(environment);
-    return application.listen();
-  }
-
-  const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
-  /** Adds `Connection: close` to a request. */
-  const last = (request: string, ...fields: string[]) =>
-    request.replace('Host: x', ['Host: x', 'Connection: close', ...fields].join('\r\n'));
-
   it('closes a connection that is idle for longer than KEEP_ALIVE_TIMEOUT', async () => {
-    const url = await start({ KEEP_ALIVE_TIMEOUT: '1s' });
-
     // The service closes the connection, and announces the timeout in the response.
-    expect(await exchange(url, ALIVE)).toMatchObject([
+    expect(await exchange(url, 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')).toMatchObject([
       { status: 200, headers: { 'keep-alive': 'timeout=1' } },
     ]);
   });
 
   it('disconnects a client whose request never ends when the service stops', async () => {
-    const url = await start({ SHUTDOWN_TIMEOUT: '1s' });
     const responses = exchange(url, createRequest(1).text.slice(0, -1));
     await once(application.app.getHttpServer(), 'request');
 
@@ -168,13 +161,12 @@ describe('a service with other limits', () => {
     expect(await responses).toEqual([]);
   });
 
-  it('rejects only request headers that are larger than HEADERS_LIMIT', async () => {
-    const url = await start({ HEADERS_LIMIT: '1KiB' });
-    const withField = (size: number) => last(ALIVE, `X: ${'x'.repeat(size)}`);
+  it.each([
+    [900, { status: 200 }],
+    [1024, { status: 431, body: errorBodies.headersTooLarge }],
+  ])('limits headers by HEADERS_LIMIT: a header of %d bytes', async (size, response) => {
+    const request = `GET /health/live HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(size)}\r\n\r\n`;
 
-    expect(await exchange(url, withField(900))).toMatchObject([{ status: 200 }]);
-    expect(await exchange(url, withField(1024))).toMatchObject([
-      { status: 431, body: errorBodies.headersTooLarge },
-    ]);
+    expect(await exchange(url, request)).toMatchObject([response]);
   });
 });

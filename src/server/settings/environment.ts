@@ -67,15 +67,13 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
 
 /** Returns the sentence of an error, with the names of variables in place of those of options. */
 function nameVariables(error: OptionError, environment: NodeJS.ProcessEnv): string {
+  const { message, option, required } = error;
   const auth: Partial<Record<string, { readonly name: string }>> = AUTH;
-  const nameIn = (sentence: string, option: string): string =>
-    // All other options that can be invalid belong to the database.
-    sentence.replace(
-      option,
-      auth[option.replace('auth.', '')]?.name ?? databaseVariableName(environment),
-    );
-  const sentence = nameIn(error.message, error.option);
-  return error.required === undefined ? sentence : nameIn(sentence, error.required);
+  // All other options that can be invalid belong to the database.
+  const nameOf = (each: string): string =>
+    auth[each.replace('auth.', '')]?.name ?? databaseVariableName(environment);
+  const sentence = message.replace(option, nameOf(option));
+  return required === undefined ? sentence : sentence.replace(required, nameOf(required));
 }
 
 /** Formats an error for the operator: a sentence for an expected error, the whole error for a bug. */
