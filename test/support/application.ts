@@ -82,15 +82,8 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   }
 
   private async init(environment: NodeJS.ProcessEnv): Promise<void> {
-    this.app = await createApplication(
-      readEnvironment({
-        AUTH_TOKENS: TOKEN,
-        DATABASE_URL: this.store.url,
-        LOG_LEVEL: 'silent',
-        PORT: '0',
-        ...environment,
-      }),
-    );
+    const defaults = { AUTH_TOKENS: TOKEN, DATABASE_URL: this.store.url, LOG_LEVEL: 'silent' };
+    this.app = await createApplication(readEnvironment({ ...defaults, PORT: '0', ...environment }));
     await this.app.init();
     await this.app.getHttpAdapter().getInstance().ready();
   }

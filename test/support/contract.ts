@@ -56,10 +56,7 @@ const HEADERS_TO_DECLARE = [
 export function expectDeclaredResponse({ status, headers, body }: TestResponse): void {
   const declared = createPlantOperation.responses[status] ?? createPlantOperation.responses.default;
   const content = declared?.content['application/json'];
-  if (!declared || !content)
-    throw new Error(
-      `openapi.json has no response with status ${status}: npm run openapi updates it`,
-    );
+  if (!declared || !content) throw new Error(`No ${status} in openapi.json: npm run openapi`);
 
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
   const validate = createValidator(content.schema);
