@@ -11,13 +11,11 @@ const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
 const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map(
   ([, commands = '', output = '']) => ({ commands, output }),
 );
-type Example = (typeof examples)[number];
-const needsSqlite3 = ({ commands }: Example) => commands.includes('sqlite3');
 
-describe('docs/data.md', () => {
+describeWith('sqlite3', () => {
   const home = useServiceHome();
 
-  async function expectOutput(shown: readonly Example[]): Promise<void> {
+  it('docs/data.md shows the actual output of the commands', async () => {
     const { folder } = home;
     const bin = makeFolder();
     const script = `#!/bin/sh\nexec "${process.execPath}" "${CLI_PATH}" "$@"\n`;
@@ -25,7 +23,7 @@ describe('docs/data.md', () => {
     const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };
 
     const printed: string[] = [];
-    for (const { commands } of shown) {
+    for (const { commands } of examples) {
       if (commands.includes('health')) {
         const service = await home.start(environment);
         environment.PORT = (await service.url()).port;
@@ -41,20 +39,7 @@ describe('docs/data.md', () => {
       );
     }
 
-    expect(printed).toEqual(shown.map(({ output }) => output));
-  }
-
-  it('shows the actual output of the commands', async () => {
-    const shown = examples.filter((each) => !needsSqlite3(each));
-
-    expect(shown.length).toBeGreaterThanOrEqual(6);
-    await expectOutput(shown);
-  });
-
-  describeWith('sqlite3', () => {
-    it('shows the actual output of the commands with sqlite3', async () => {
-      // The first example creates the plants that the others show.
-      await expectOutput([...examples.slice(0, 1), ...examples.filter(needsSqlite3)]);
-    });
+    expect(printed.length).toBeGreaterThanOrEqual(8);
+    expect(printed).toEqual(examples.map(({ output }) => output));
   });
 });
