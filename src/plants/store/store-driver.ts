@@ -38,12 +38,6 @@ export class StoreFailure extends OperatorError {
   }
 }
 
-/** A store that is open. */
-export interface OpenStore {
-  /** Resolves to the failure of the store if no request uses it. Never rejects. */
-  readonly lost: Promise<StoreFailure>;
-}
-
 /**
  * A database, as its repository uses it. The kind of a failure tells the repository what has happened. A driver
  * knows nothing of its repository.
@@ -62,12 +56,12 @@ export interface StoreDriver {
   /**
    * Opens the store, or reopens it if it has failed. Does nothing if it is usable.
    *
-   * @returns the same object until the store is reopened
-   * @throws OptionError at startup, if the store can never be opened
    * @param signal aborted when the repository closes: then a store must not be opened again
+   * @param onLost called when the store fails while no request uses it
+   * @throws OptionError at startup, if the store can never be opened
    * @throws StoreFailure when the store cannot be used, or the signal was aborted
    */
-  open(signal: AbortSignal): Promise<OpenStore>;
+  open(signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void>;
 
   /**
    * Commits plants together. Resolves to one outcome or failure each, in order.

@@ -1,6 +1,6 @@
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
-import { type OpenStore, type StoreDriver, StoreFailure } from './store-driver';
+import { type StoreDriver, StoreFailure } from './store-driver';
 import { StoreHealth } from './store-health';
 
 const SLOW_COMMIT_MS = 2000;
@@ -8,17 +8,17 @@ const SLOW_COMMIT_MS = 2000;
 /** A store whose probes and attempts to open it are ended by the test. */
 class ManualStore implements Pick<StoreDriver, 'name' | 'open' | 'probe'> {
   readonly name = 'the store';
-  readonly opening: PromiseWithResolvers<OpenStore>[] = [];
+  readonly opening: PromiseWithResolvers<void>[] = [];
   readonly probes: PromiseWithResolvers<void>[] = [];
   readonly health: StoreHealth;
-  readonly end = Promise.withResolvers<StoreFailure>();
-  readonly opened: OpenStore = { lost: this.end.promise };
+  onLost: (failure: StoreFailure) => void = jest.fn();
 
   constructor(readonly startTimeout?: number) {
     this.health = new StoreHealth(this as unknown as StoreDriver);
   }
 
-  open(): Promise<OpenStore> {
+  open(_signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
+    this.onLost = onLost;
     this.opening.push(Promise.withResolvers());
     return this.opening.at(-1)?.promise ?? Promise.reject(new Error());
   }
@@ -31,7 +31,7 @@ class ManualStore implements Pick<StoreDriver, 'name' | 'open' | 'probe'> {
   /** Ends the attempt to open the store. */
   async endOpening(failure?: Error): Promise<void> {
     if (failure) this.opening.at(-1)?.reject(failure);
-    else this.opening.at(-1)?.resolve(this.opened);
+    else this.opening.at(-1)?.resolve();
     await waitForTurn();
   }
 
@@ -100,8 +100,7 @@ describe('StoreHealth', () => {
     await store.endOpening();
     await starting;
 
-    store.end.resolve(broken);
-    await waitForTurn();
+    store.onLost(broken);
 
     expect(store.health.failure).toBe(broken);
   });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { type OpenStore, type StoreDriver, StoreFailure } from './store-driver';
+import { type StoreDriver, StoreFailure } from './store-driver';
 
 /** Commits and probes that take this long are slow. */
 export const SLOW_COMMIT_MS = 2000;
@@ -16,7 +16,6 @@ export const SLOW_COMMIT_MS = 2000;
 export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
   private latestFailure: StoreFailure | undefined;
-  private opened: OpenStore | undefined;
   private isProbing = false;
   private readonly reported = new Set<string>();
   private readonly stopping = new AbortController();
@@ -89,12 +88,11 @@ export class StoreHealth {
     this.stopping.abort();
   }
 
-  private async open(): Promise<void> {
-    const opened = await this.driver.open(this.stopping.signal);
-    if (opened === this.opened) return;
-    this.opened = opened;
-    void opened.lost.then((failure) => {
-      if (this.opened === opened && !this.stopping.signal.aborted) this.recordFailure(failure);
+  private open(): Promise<void> {
+    const { signal } = this.stopping;
+    return this.driver.open(signal, (failure) => {
+      // The thread of SQLite ends when its store closes.
+      if (!signal.aborted) this.recordFailure(failure);
     });
   }
 

@@ -5,7 +5,7 @@ import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
-import type { OpenStore, PlantRange, StoreDriver, StoreFailure } from '../store-driver';
+import type { PlantRange, StoreDriver, StoreFailure } from '../store-driver';
 import { insertBatch } from './insert-batch';
 import { toFailure } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
@@ -27,7 +27,7 @@ export class PostgresDriver implements StoreDriver {
   readonly startTimeout = 5000;
   readonly maxBatches = 4;
   /** Undefined while the store is not open, or has failed. */
-  private opened: (OpenStore & { readonly pool: Pool }) | undefined;
+  private pool: Pool | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
   private store: Schema | undefined;
   /** Why no store is open. */
@@ -48,27 +48,27 @@ export class PostgresDriver implements StoreDriver {
     if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }
 
-  async open(signal: AbortSignal): Promise<OpenStore> {
-    if (this.opened) return this.opened;
+  async open(signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
+    if (this.pool) return;
     try {
       const settings = this.readSettings();
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
       const found = await withSession(settings, this.store ? readSchema : prepareStore);
       if (!this.store && found?.risk) new Logger('PlantStore').warn(`${this.name}: ${found.risk}.`);
       this.store ??= found;
-      return await this.openPool(settings, signal);
+      this.pool = await this.openPool(settings, signal, onLost);
     } catch (error) {
       throw this.fail(error, undefined);
     }
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
-    const { opened } = this;
-    const onLost = (error: unknown): StoreFailure => this.fail(error, opened);
+    const { pool } = this;
+    const fail = (error: unknown): StoreFailure => this.fail(error, pool);
     try {
-      return await this.run((session) => insertBatch(session, batch, this.name, onLost));
+      return await this.run((session) => insertBatch(session, batch, this.name, fail));
     } catch (error) {
-      throw onLost(error);
+      throw fail(error);
     }
   }
 
@@ -81,11 +81,11 @@ export class PostgresDriver implements StoreDriver {
   }
 
   async probe(): Promise<void> {
-    const { opened } = this;
+    const { pool } = this;
     try {
       await this.run(probe);
     } catch (error) {
-      throw this.fail(error, opened);
+      throw this.fail(error, pool);
     }
   }
 
@@ -102,20 +102,23 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /** Opens a pool and its first session, whose end shows that the server is unreachable. */
-  private async openPool(settings: PoolConfig, signal: AbortSignal): Promise<OpenStore> {
+  private async openPool(
+    settings: PoolConfig,
+    signal: AbortSignal,
+    onLost: (failure: StoreFailure) => void,
+  ): Promise<Pool> {
     const onConnect = (session: ClientBase): Promise<void> => verifySession(session, this.store);
     const options = { ...settings, onConnect };
     const pool = new Pool(options);
     const openSession = async (): Promise<void> => {
       (await pool.connect()).release();
     };
-    const { promise: lost, resolve } = Promise.withResolvers<StoreFailure>();
     // The loss of a session fails its statement. Without a listener, it would also end the process.
     pool.on('connect', (session) => session.on('error', () => undefined));
     // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
     pool.on('error', () => {
       openSession().catch((error: unknown) => {
-        if (pool === this.opened?.pool) resolve(this.fail(error, this.opened));
+        if (pool === this.pool) onLost(this.fail(error, pool));
       });
     });
     try {
@@ -125,13 +128,12 @@ export class PostgresDriver implements StoreDriver {
       void pool.end();
       throw error;
     }
-    this.opened = { pool, lost };
-    return this.opened;
+    return pool;
   }
 
-  /** Records that a store has failed, so that the next `open` creates a new pool. Another failure may have done so. */
-  private fail(error: unknown, store: OpenStore | undefined): StoreFailure {
-    if (store === this.opened) {
+  /** Records that a pool has failed, so that the next `open` creates a new one. Another failure may have done so. */
+  private fail(error: unknown, pool: Pool | undefined): StoreFailure {
+    if (pool === this.pool) {
       this.failure = error;
       void this.endPool();
     }
@@ -139,15 +141,15 @@ export class PostgresDriver implements StoreDriver {
   }
 
   private async endPool(): Promise<void> {
-    const { opened } = this;
-    this.opened = undefined;
-    await opened?.pool.end();
+    const { pool } = this;
+    this.pool = undefined;
+    await pool?.end();
   }
 
   /** Runs statements in a session, which is closed if they fail. */
   private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
-    if (!this.opened) throw this.failure;
-    const session = await this.opened.pool.connect();
+    if (!this.pool) throw this.failure;
+    const session = await this.pool.connect();
     try {
       const result = await work(session);
       session.release();

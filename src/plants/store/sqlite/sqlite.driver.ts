@@ -5,13 +5,7 @@ import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
 import { logUpgrade } from '../migrations';
-import {
-  type FailureKind,
-  type OpenStore,
-  type PlantRange,
-  type StoreDriver,
-  StoreFailure,
-} from '../store-driver';
+import { type FailureKind, type PlantRange, type StoreDriver, StoreFailure } from '../store-driver';
 import { findPathError } from './sqlite.settings';
 
 /** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
@@ -46,8 +40,6 @@ export class SqliteDriver implements StoreDriver {
   private worker: Worker | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
-  private readonly end = Promise.withResolvers<StoreFailure>();
-  private readonly opened: OpenStore = { lost: this.end.promise };
   /** Why the store cannot be used again by this process. */
   private finalFailure: StoreFailure | undefined;
 
@@ -62,16 +54,14 @@ export class SqliteDriver implements StoreDriver {
     this.name = resolve(path);
   }
 
-  async open(): Promise<OpenStore> {
-    if (this.worker === undefined) {
-      const reply = await this.start();
-      if ('reason' in reply) {
-        const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
-        throw new OptionError('sqlite', message);
-      }
-      logUpgrade(reply.value as number);
+  async open(_signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
+    if (this.worker) return;
+    const reply = await this.start(onLost);
+    if ('reason' in reply) {
+      const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
+      throw new OptionError('sqlite', message);
     }
-    return this.opened;
+    logUpgrade(reply.value as number);
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
@@ -95,7 +85,7 @@ export class SqliteDriver implements StoreDriver {
   }
 
   /** Starts the thread. Resolves to its first reply. */
-  private start(): Promise<SqliteReply> {
+  private start(onLost: (failure: StoreFailure) => void): Promise<SqliteReply> {
     // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
     const file = require.resolve('./sqlite.worker.js');
     const worker = (this.worker = new Worker(file, { workerData: this.name, name: 'sqlite' }));
@@ -105,7 +95,7 @@ export class SqliteDriver implements StoreDriver {
       for (const { resolve: reply } of this.pending.splice(0)) {
         reply({ kind: 'final', reason: endedBy });
       }
-      this.end.resolve(this.toFailure({ kind: 'final', reason: endedBy }));
+      onLost(this.toFailure({ kind: 'final', reason: endedBy }));
     });
     worker.on('message', (reply: SqliteReply) => {
       this.pending.shift()?.resolve(reply);
