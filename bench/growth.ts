@@ -36,7 +36,9 @@ export async function measureGrowth(
   { databases, rounds, duration }: Run,
   { contestant, share, counts, isOnOneSocket = false }: Growth,
 ): Promise<readonly Measured[] | undefined> {
-  const shares: ProcessorShare[] = [];
+  const total = isOnOneSocket ? counts.reduce((sum, count) => sum + count) : Math.max(...counts);
+  const shares = Array.from({ length: total }, (_, at) => ProcessorShare.create(`${at}`, share));
+  if (!shares.every((each) => each !== undefined)) return undefined;
   const servers: Server[] = [];
   const database = await databases.create(contestant.store);
   try {
@@ -57,12 +59,7 @@ export async function measureGrowth(
       }
       rows.push({ count, targets: servers.slice(0, count), connectionsEach: CONNECTIONS });
     }
-    for (const [at, server] of servers.entries()) {
-      const limited = ProcessorShare.create(String(at), share);
-      if (!limited) return undefined;
-      shares.push(limited);
-      limited.limit(server.pid);
-    }
+    for (const [at, each] of shares.entries()) each.limit(servers[at]?.pid ?? NaN);
     const subjects = rows.map((row) => ({
       name: `${row.count} ${row.count === 1 ? 'process' : 'processes'} with ${Math.round(share * 100)} % of a core each`,
       turn: () => measureRow(row, duration),
