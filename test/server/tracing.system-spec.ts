@@ -10,14 +10,6 @@ import { until } from '../support/until';
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const CALLER_ID = 'b7ad6b7169203331';
 
-/** The number of the span kind SERVER in OTLP. */
-const SERVER_KIND = 2;
-
-/** Traces in OTLP/JSON. */
-interface Traces {
-  readonly resourceSpans: { readonly scopeSpans: { readonly spans: { kind: number }[] }[] }[];
-}
-
 describe("a service with OpenTelemetry's agent", () => {
   const home = useServiceHome();
 
@@ -31,11 +23,6 @@ describe("a service with OpenTelemetry's agent", () => {
         response.end();
       });
     });
-    const spans = () =>
-      collected
-        .flatMap((body) => (JSON.parse(body) as Traces).resourceSpans)
-        .flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))
-        .filter(({ kind }) => kind === SERVER_KIND);
     const service = await home.start({
       NODE_OPTIONS: '--import @opentelemetry/auto-instrumentations-node/register',
       OTEL_SERVICE_NAME: 'garden',
@@ -55,15 +42,13 @@ describe("a service with OpenTelemetry's agent", () => {
       traceparent,
       tracestate: 'garden=1',
     });
-    await until(() => spans().length > 0);
+    await until(() => collected.join().includes('"/plants"'));
 
-    const attributes = expect.arrayContaining([
-      { key: 'url.path', value: { stringValue: '/plants' } },
-      { key: 'http.response.status_code', value: { intValue: 200 } },
-    ]) as unknown;
-    const caller = { traceId: TRACE_ID, parentSpanId: CALLER_ID, traceState: 'garden=1' };
-    expect(spans()).toMatchObject([{ ...caller, name: 'POST', attributes }]);
-    expect(collected.join()).toContain('"garden"');
+    const [span] = /{"traceId".*?"\/plants".*?]/.exec(collected.join()) ?? [];
+    expect(span).toContain(`"traceId":"${TRACE_ID}"`);
+    expect(span).toContain(`"parentSpanId":"${CALLER_ID}"`);
+    expect(span).toContain('"traceState":"garden=1"');
+    expect(collected.join()).toContain('"service.name","value":{"stringValue":"garden"}');
     expect(collected.join()).not.toMatch(new RegExp(`secret|${TOKEN}`));
     expect(await service.end()).toEqual({ code: 0, signal: null });
     const lines = service.lines.filter(({ requestId }) => requestId === 'abc');
