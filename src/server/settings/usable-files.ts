@@ -15,27 +15,23 @@ import { formatForOperator, type Settings } from './environment';
  *
  * @throws OperatorError with one line per problem
  */
-export function assertUsableFiles({ auth: { tokensFile }, tls, database }: Settings): void {
+export function assertUsableFiles({ auth, tls, database }: Settings): void {
   // The service logs the same warnings when it opens the files.
   Logger.overrideLogger(false);
-  const problems: string[] = [];
-  const attempt = (check: () => unknown): void => {
-    try {
-      check();
-    } catch (error) {
-      problems.push(String(formatForOperator(error)));
-    }
-  };
-  if (tokensFile !== undefined) attempt(() => openTokenFile(tokensFile));
-  if (tls) attempt(() => readTls(tls));
+  const problems = [...findProblem(auth.tokensFile, openTokenFile), ...findProblem(tls, readTls)];
   if (problems.length === 0) return;
   // In a start without other problems, the store itself reports why it cannot be opened.
-  if ('sqlite' in database) {
-    attempt(() => {
-      assertUsablePath(resolve(database.sqlite));
-    });
+  const path = 'sqlite' in database ? resolve(database.sqlite) : undefined;
+  throw new OperatorError([...problems, ...findProblem(path, assertUsablePath)].join('\n'));
+}
+
+function findProblem<T>(setting: T | undefined, check: (setting: T) => unknown): string[] {
+  try {
+    if (setting !== undefined) check(setting);
+    return [];
+  } catch (error) {
+    return [String(formatForOperator(error))];
   }
-  throw new OperatorError(problems.join('\n'));
 }
 
 function assertUsablePath(file: string): void {
@@ -50,8 +46,7 @@ function assertUsablePath(file: string): void {
     const url = new URL('?immutable=1', pathToFileURL(file));
     new DatabaseSync(url, { readOnly: true }).exec('PRAGMA schema_version');
   } catch (error) {
-    const { message } = error as Error;
-    const sentence = `sqlite names the file ${file}, which cannot be used: ${message}.`;
-    throw new OptionError('sqlite', sentence);
+    const reason = (error as Error).message;
+    throw new OptionError('sqlite', `sqlite names ${file}, which cannot be used: ${reason}.`);
   }
 }

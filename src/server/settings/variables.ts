@@ -69,7 +69,6 @@ export const VARIABLES = Object.values<Variable<unknown>>({
   ...AUTH,
   ...DATABASE,
 });
-const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 
 /** @param errors gets a sentence for each invalid variable */
 export function readVariables<T extends Table>(
@@ -98,6 +97,6 @@ const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT|PORT)/;
 export function findUnknownVariables(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment)
     .filter((name) => name.startsWith('AUTH_') && environment[name]?.trim())
-    .filter((name) => !NAMES.includes(name) && !SERVICE_LINK.test(name))
+    .filter((name) => !VARIABLES.some((known) => known.name === name) && !SERVICE_LINK.test(name))
     .map((name) => `${name} is not a variable of the service: correct its name, or unset it.`);
 }
