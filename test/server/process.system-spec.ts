@@ -151,19 +151,6 @@ describe('the service as a process', () => {
     lock.close();
   });
 
-  it('exits with code 0 when it gets a signal while PostgreSQL does not respond', async () => {
-    const silent = createServer();
-    const { port } = await listen(silent);
-    const connected = once(silent, 'connection') as Promise<[Socket]>;
-    const DATABASE_URL = `postgres://127.0.0.1:${port}/plants`;
-    const service = home.spawn({ AUTH_TOKENS: TOKEN, DATABASE_URL });
-    const [socket] = await connected;
-
-    expect(await service.end('SIGHUP')).toEqual({ code: 0, signal: null });
-    socket.destroy();
-    silent.close();
-  });
-
   describeOnLinux(() => {
     it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
       'exits with code 0 on %s before it has loaded, also as the first process of a container',
@@ -233,17 +220,13 @@ describe('the service as a process', () => {
       { AUTH_TOKENS_FILE: 'a', TLS_CERT: 'b', TLS_KEY: 'c', DATABASE_URL: 'sqlite:/dev/null/a.db' },
       /^AUTH_TOKENS_FILE .*\nTLS_CERT .*\nDATABASE_URL .*\n$/,
     ],
+    [{ HOST: 'plants.invalid' }, /^HOST and PORT cannot be used: .*plants\.invalid\.\n$/],
   ])(
-    'exits with one error message per file that cannot be used: %j',
+    'exits with one error message per value that it cannot use: %j',
     async (environment, message) => {
       expect(await failure(environment)).toMatch(message);
     },
   );
-
-  it('exits with one error message when HOST cannot be resolved', async () => {
-    const message = /^HOST and PORT cannot be used: .*plants\.invalid\.\n$/;
-    expect(await failure({ HOST: 'plants.invalid' })).toMatch(message);
-  });
 });
 
 const isListening = (url: URL | string) => fetch(url).then(Boolean, () => false);

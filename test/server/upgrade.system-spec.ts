@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { hashToken } from '../../src/plants/auth/token-list';
@@ -6,14 +5,10 @@ import { digestIdempotencyKey } from '../../src/plants/idempotency-key';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { openRepository } from '../../src/plants/store/stores';
 import { readDatabase } from '../../src/server/settings/database.settings';
-import { TABLE } from '../plants/postgres-statements';
 import { TOKEN } from '../support/application';
 import { createNewerBuild } from '../support/newer-build';
 import { plantStore } from '../support/plant-store';
-import { PostgresServer } from '../support/postgres';
-import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { SmallDisk } from '../support/small-disk';
 import { SqliteStore, stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 
@@ -113,70 +108,6 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
     if (kind === 'PostgreSQL') await store.query(`SELECT pg_terminate_backend(pid) ${SLEEPING}`);
 
     await expectUpgraded(await home.start(environment, [], newer()), store);
-  });
-});
-
-/** A migration that needs more disk space than is available. */
-const LARGE = {
-  sqlite: `${ADD_SOIL}; CREATE TABLE large AS SELECT zeroblob(8000000)`,
-  postgres: `${ADD_SOIL}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
-};
-
-describeOnLinux(() => {
-  describe('the start of a newer service when the disk becomes full during the upgrade', () => {
-    it('leaves a SQLite file unchanged, and reports the reason', async () => {
-      const folder = join(home.folder, 'small');
-      mkdirSync(folder);
-      const disk = await SmallDisk.mount(folder, 4 * 2 ** 20);
-      const environment = { DATABASE_URL: `sqlite:${folder}/plants.db`, AUTH_TOKENS: TOKEN };
-      const service = await home.start(environment, disk.wrapper);
-      await service.post(FERN, KEY);
-      await service.end();
-
-      const full = home.spawn(environment, disk.wrapper, createNewerBuild(LARGE));
-
-      expect(await full.ended).toMatchObject({ code: 1 });
-      expect(full.stderr).toContain('database or disk is full');
-      const again = await home.start(environment, disk.wrapper);
-      expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
-      await again.end();
-      await disk.unmount();
-    });
-
-    it('leaves a PostgreSQL database unchanged, and reports the reason', async () => {
-      const server = await PostgresServer.start();
-      const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
-      await createStore({ url: server.url() });
-      await server.stop();
-      // Simulates a full disk: no file may exceed the size of a WAL segment.
-      await server.start(['prlimit', `--fsize=${2 ** 24}`]);
-
-      const full = home.spawn(environment, [], createNewerBuild(LARGE));
-
-      await full.waitForOutput(/could not extend file/);
-      await full.end();
-      const again = await home.start(environment);
-      await again.waitUntilReady();
-      expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
-      await server.remove();
-    });
-  });
-});
-
-describe('the start of a newer service on a table that the operator prepared', () => {
-  it('does not change the table, logs the missing column, and is ready after it was added', async () => {
-    const server = await PostgresServer.start();
-    // An operator prepares a table of the current version like this.
-    await server.execute(`${TABLE} PARTITION BY HASH (id);
-      CREATE TABLE plants_0 PARTITION OF plants FOR VALUES WITH (MODULUS 1, REMAINDER 0)`);
-
-    const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
-
-    await service.waitForOutput(/the column soil of plants must be text, but is missing/);
-    expect(await server.execute('SELECT * FROM plants_0')).toEqual([]);
-    await server.execute(ADD_SOIL);
-    await service.waitUntilReady();
-    await server.remove();
   });
 });
 

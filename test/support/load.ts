@@ -52,10 +52,8 @@ export class Load {
 
   constructor(private readonly options: LoadOptions) {
     this.creations = options.creations ?? [];
-    const connections = Array.from({ length: options.connections }, (_, at) =>
-      this.runConnection(at),
-    );
-    this.done = Promise.all(connections);
+    const numbers = [...Array(options.connections).keys()];
+    this.done = Promise.all(numbers.map((number) => this.runConnection(number)));
   }
 
   /** Runs a load until it ends by itself. */
@@ -66,11 +64,10 @@ export class Load {
   }
 
   /**
-   * Starts clients that send requests until they are stopped. In every third request, all of them use the same
-   * id.
+   * Starts clients that send requests until they are stopped. In every third request, all of them use the same id.
    *
    * @param round part of the ids and names: loads on the same store have different ones
-   * @param pause milliseconds between the requests of a client, so that the load leaves processor time for others
+   * @param pause milliseconds between the requests of a client
    */
   static startCompeting(
     urls: readonly URL[],
@@ -99,15 +96,15 @@ export class Load {
 
   /** The number of create requests, by outcome. */
   get counts(): Record<string, number> {
-    const groups = Object.groupBy(this.creations, ({ outcome }) => String(outcome));
-    return Object.fromEntries(
-      Object.entries(groups).map(([key, group = []]) => [key, group.length]),
-    );
+    const counts: Record<string, number> = {};
+    for (const { outcome } of this.creations)
+      counts[`${outcome}`] = (counts[`${outcome}`] ?? 0) + 1;
+    return counts;
   }
 
   /** Whether a plant was acknowledged after a time, in milliseconds since the epoch. */
   hasSucceededSince(time: number): boolean {
-    return this.withOutcome(200).some(({ respondedAt: answeredAt = 0 }) => answeredAt > time);
+    return this.withOutcome(200).some(({ respondedAt = 0 }) => respondedAt > time);
   }
 
   private async runConnection(connection: number): Promise<void> {

@@ -40,7 +40,7 @@ export class TcpProxy {
     return `postgres://postgres@127.0.0.1:${port}/postgres`;
   }
 
-  /** Stops forwarding and closes nothing, like a network that drops packets. */
+  /** Stops forwarding, like a network that drops packets. */
   pause(): void {
     this.isPaused = true;
     for (const socket of this.sockets) socket.pause();

@@ -14,8 +14,6 @@ export interface UnreliableProxy {
   readonly origin: string;
   /** The requests: the fault, or the status of the forwarded response, and the time of arrival. */
   readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number }[];
-  /** Milliseconds from the first request, which was rejected, to the next one. */
-  readonly pauseAfterRejection: number;
   stop(): Promise<void>;
 }
 
@@ -71,10 +69,6 @@ export async function startUnreliableProxy(
   return {
     origin,
     seen,
-    get pauseAfterRejection() {
-      const [rejection = NaN, next = NaN] = seen.map(({ at }) => at);
-      return next - rejection;
-    },
     async stop() {
       server.closeAllConnections();
       server.close();

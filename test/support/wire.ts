@@ -27,17 +27,11 @@ export async function readResponses(socket: Socket): Promise<WireResponse[]> {
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
   const responses = splitResponses(Buffer.concat(chunks).toString()).map(parseResponse);
-  responses
-    // A response to HEAD has no body.
-    .filter(
-      ({ status, body }) => status >= 400 && body !== null && !ROUTING_STATUSES.includes(status),
-    )
-    .forEach(expectDeclaredResponse);
+  // The document does not declare the responses to unknown paths and methods.
+  const isDeclared = ({ status }: WireResponse) => status >= 400 && ![404, 405].includes(status);
+  responses.filter(isDeclared).forEach(expectDeclaredResponse);
   return responses;
 }
-
-/** The statuses of responses to unknown paths and methods, which the document does not declare. */
-const ROUTING_STATUSES = [404, 405];
 
 /** Splits what was received into responses, by their Content-Length. Headers that are truncated become the body. */
 function splitResponses(text: string): { head: string; body: string }[] {
@@ -50,12 +44,9 @@ function splitResponses(text: string): { head: string; body: string }[] {
 }
 
 function parseResponse({ head, body }: { head: string; body: string }): WireResponse {
-  const [statusLine = '', ...lines] = head.trimEnd().split('\r\n');
+  const fields = head.matchAll(/^([^:\r\n]+): *(.*)\r$/gm);
   const headers = Object.fromEntries(
-    lines.map((line) => {
-      const colon = line.indexOf(':');
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-    }),
+    [...fields].map(([, name = '', value = '']) => [name.toLowerCase(), value]),
   );
-  return { status: Number(statusLine.split(' ')[1]), headers, body: JSON.parse(body || 'null') };
+  return { status: Number(head.split(' ')[1]), headers, body: JSON.parse(body || 'null') };
 }
