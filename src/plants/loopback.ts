@@ -1,7 +1,4 @@
-/**
- * Whether a name or an address, with or without brackets, is that of this machine only: RFC 6761
- * section 6.3, RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3.
- */
+/** Whether a name or an address, with or without brackets, is that of this machine only (RFC 6761, 1122 and 4291). */
 export function isLoopback(address: string): boolean {
   return ['localhost', '::1', '[::1]'].includes(address) || /^127(?:\.\d+){3}$/.test(address);
 }

@@ -91,7 +91,7 @@ export interface PlantsModuleExtras {
    * @default SQLite or PostgreSQL, according to the other options
    */
   repository: Type<PlantsRepository> | undefined;
-  /** Modules that export the dependencies of `guard` and `repository`. */
+  /** Modules that export the dependencies of `guard`, `repository` and a factory. */
   imports: NonNullable<ModuleMetadata['imports']>;
 }
 
