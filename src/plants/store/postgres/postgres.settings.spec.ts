@@ -27,6 +27,17 @@ describe('lacksTls', () => {
 });
 
 describe('readSettings', () => {
+  it('overrides the URL by other settings', () => {
+    const connectionString = 'postgres://nobody@/plants?host=/cloudsql/a:b:c&port=5433';
+
+    expect(readSettings({ connectionString, user: 'clerk' })).toMatchObject({
+      host: '/cloudsql/a:b:c',
+      port: 5433,
+      user: 'clerk',
+      database: 'plants',
+    });
+  });
+
   it.each([
     ['require', true],
     ['prefer', true],
