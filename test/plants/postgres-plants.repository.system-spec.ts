@@ -375,7 +375,7 @@ describe('the PostgreSQL repository', () => {
          INSERT INTO plants (id, name, idempotency_key) VALUES (1, 'Fern', '\\x${KEY}')`,
       );
       const driver = new PostgresDriver(url);
-      await driver.open(new AbortController().signal);
+      await driver.open(new AbortController().signal, jest.fn());
 
       let isSettled = false;
       let sent: Promise<unknown> | undefined;
@@ -485,7 +485,9 @@ describe('the PostgreSQL repository', () => {
     };
     const where = { connectionString: url, application_name: 'closing', stream };
 
-    await expect(new PostgresDriver(where).open(closing.signal)).rejects.toThrow('closed');
+    await expect(new PostgresDriver(where).open(closing.signal, jest.fn())).rejects.toThrow(
+      'closed',
+    );
 
     const left = `${SESSIONS} AND application_name = 'closing'`;
     await until(async () => (await execute(left)).length === 0);
