@@ -37,9 +37,9 @@ describe('readEnvironment', () => {
       ...{ SHUTDOWN_GRACE: '250ms', SHUTDOWN_TIMEOUT: '5', RATE_LIMIT: '6 / m' },
       ...{ AUTH_TOKENS_FILE: 'tokens.txt', AUTH_SCOPE: 'a b', AUTH_SCOPE_METRICS: 'c' },
       ...{ AUTH_ISSUER: 'https://a , https://b', AUTH_AUDIENCE: 'plants' },
-      AUTH_TOKENS: `abc scope=metrics  scope=create,sha256:${DIGEST} scope=create\n x`,
+      AUTH_TOKENS: `abc scope=metrics, scope=create,sha256:${DIGEST} scope=create\n x`,
     };
-    const tokens = ['abc scope=metrics  scope=create', `sha256:${DIGEST} scope=create`, 'x'];
+    const tokens = ['abc scope=metrics scope=create', `sha256:${DIGEST} scope=create`, 'x'];
     const issuer = ['https://a', 'https://b'];
 
     expect(readEnvironment(environment)).toMatchObject({

@@ -98,7 +98,8 @@ const list = (what: string, isValid = (_item: string) => true): Parser<readonly 
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
     // A scope belongs to the token before it.
-    const items = text.split(/[\s,]+(?![\s,]|scope=)/).filter((item) => item !== '');
+    const withScopes = text.replaceAll(/[\s,]+(?=scope=)/g, ' ');
+    const items = withScopes.split(/[\s,]+(?!scope=)/).filter((item) => item !== '');
     return items.every(isValid) && (items.length > 0 || text === '') ? items : undefined;
   },
 });
