@@ -231,18 +231,6 @@ describe('the PostgreSQL repository', () => {
       await expect(repository.insert(fern, KEY)).rejects.toThrow(UnavailableError);
     });
 
-    it('replays a plant that another instance stores while the insert waits for it', async () => {
-      const other = await server.connect(database);
-      await other.query(`BEGIN; INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`);
-      const outcome = repository.insert({ id: 2n, name: 'Fern' }, KEY);
-      await untilWaiting();
-
-      await other.query('COMMIT');
-
-      expect(await outcome).toBe('replayed');
-      await other.end();
-    });
-
     it('fails only for a plant that violates a constraint of the operator, which the error names', async () => {
       await execute('ALTER TABLE plants ADD CONSTRAINT one_of_each UNIQUE (name)');
       await insert(1n);

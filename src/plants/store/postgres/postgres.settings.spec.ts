@@ -28,7 +28,8 @@ describe('lacksTls', () => {
 
 describe('readSettings', () => {
   it('overrides the URL by other settings', () => {
-    const connectionString = 'postgres://nobody@/plants?host=/cloudsql/a:b:c&port=5433&connect_timeout=0';
+    const connectionString =
+      'postgres://nobody@/plants?host=/cloudsql/a:b:c&port=5433&connect_timeout=0';
 
     expect(readSettings({ connectionString, user: 'clerk' })).toMatchObject({
       host: '/cloudsql/a:b:c',
