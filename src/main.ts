@@ -10,7 +10,6 @@ import { assertUsableFiles } from './server/settings/usable-files';
 import { listen } from './server/http/listen';
 import { handleShutdown } from './server/http/shutdown';
 
-/** Runs the service with the settings of the environment. */
 async function main(): Promise<void> {
   const environment = readEnvironment(process.env);
   const temporaryToken = isAuthConfigured(environment.auth) ? undefined : generateToken();

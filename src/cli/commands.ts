@@ -21,7 +21,6 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Prints why a command ended, and returns the exit code for it. */
 function report(error: unknown): number {
   // commander has printed its message. It also throws after printing the help or the version.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

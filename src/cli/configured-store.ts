@@ -59,7 +59,6 @@ export function requireSqlitePath(): string {
   );
 }
 
-/** Formats a store error for the operator. */
 export function formatStoreError({ cause, message }: PlantStoreError): string {
   return cause instanceof Error ? cause.message : message;
 }

@@ -12,7 +12,6 @@ interface Options {
   readonly file?: string;
 }
 
-/** Creates a token, prints it, and appends its digest to a token file. */
 export function createAndPrintToken({
   scope: scopes,
   file = readText('AUTH_TOKENS_FILE'),

@@ -8,7 +8,6 @@ const POLL_INTERVAL_MS = 1000;
  * symbolic links, such as those of Kubernetes secrets. While the files are invalid, the last valid value stays in use.
  */
 export class FileWatcher<T> {
-  /** The value of the last valid contents. */
   current: T;
   /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;

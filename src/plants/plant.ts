@@ -15,7 +15,6 @@ export const CONTENT_PROPERTIES = Object.keys({
 /** The columns of the table `plants`. They have the names of the properties. */
 export const PLANT_COLUMNS = ['id', ...CONTENT_PROPERTIES] as const;
 
-/** A plant as it is stored. */
 export interface Plant extends PlantContent {
   /** Identification number, -2^63 to 2^63 - 1. `JSON.stringify` throws on a bigint: convert it to a string first. */
   readonly id: bigint;

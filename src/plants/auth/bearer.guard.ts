@@ -20,7 +20,6 @@ export class BearerGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  /** @throws PlantStoreError unless the request has a valid bearer token with the scope */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<HostRequest>();
     const declared = this.reflector.get<Scope | undefined>(RequiredScope.KEY, context.getHandler());

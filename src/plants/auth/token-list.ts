@@ -13,7 +13,6 @@ import { type Grant, type Scope, scopes as allScopes } from './caller';
 export interface ListedToken extends Grant {
   /** The SHA-256 digest of the token, in hexadecimal. */
   readonly digest: string;
-  /** Where the token is listed, such as "line 3". */
   readonly location: string;
   /** Milliseconds since 1970; infinite when it never expires. */
   readonly expires: number;
@@ -40,12 +39,10 @@ const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
-/** Generates a token of 256 random bits. */
 export function generateToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Hashes a token with SHA-256, in hexadecimal. Tokens are compared by this digest. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }

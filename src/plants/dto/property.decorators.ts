@@ -3,7 +3,6 @@ import { ValidateBy } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
 import { ApiProperty } from '../swagger-decorators';
 
-/** The description of a property in the OpenAPI document. */
 interface PropertyOptions {
   readonly description: string;
   readonly example: unknown;
@@ -40,7 +39,6 @@ export function Text({
   });
 }
 
-/** Declares a property as a signed 64-bit integer, a bigint. */
 export function Int64(options: PropertyOptions): PropertyDecorator {
   // No bounds, because Swagger UI and JSON parsers would round them.
   return Property({ type: 'integer', format: 'int64', ...options }, (value) => {

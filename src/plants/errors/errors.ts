@@ -1,6 +1,5 @@
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
-/** An error of the catalogue. */
 export interface CatalogueEntry {
   /** Stable number, an int32. */
   readonly error: number;
@@ -10,7 +9,6 @@ export interface CatalogueEntry {
   readonly meaning: string;
   /** The outcome of a create request that gets this error; undefined for errors that any request can get. */
   readonly outcome: RequestOutcome | undefined;
-  /** Headers of every response with this error. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -126,7 +124,6 @@ interface PlantStoreErrorOptions extends HttpExceptionOptions {
 export class PlantStoreError extends HttpException {
   /** Headers of the response, for example `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** {@link CatalogueEntry.outcome} */
   readonly outcome: RequestOutcome | undefined;
 
   /** @param message by default, the meaning of the kind */
@@ -137,12 +134,10 @@ export class PlantStoreError extends HttpException {
     this.outcome = outcome;
   }
 
-  /** The stable number, {@link CatalogueEntry.error}. */
   get error(): number {
     return this.body.error;
   }
 
-  /** The body of the response. */
   get body(): ErrorBody {
     return this.getResponse() as ErrorBody;
   }

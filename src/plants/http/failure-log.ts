@@ -22,7 +22,6 @@ export function requestFields(request: HostRequest): Record<string, unknown> {
 @Injectable()
 export class FailureLog {
   private readonly logger = new Logger('Errors');
-  /** The number of lines about each error number in the current second. */
   private readonly counts = new Map<number, number>();
 
   write(failure: PlantStoreError, request: HostRequest): void {

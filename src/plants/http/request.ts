@@ -62,7 +62,6 @@ export const HttpRequest = createParamDecorator((_: unknown, context) =>
   context.switchToHttp().getRequest<HostRequest>(),
 );
 
-/** Returns the caller of a request. Undefined if the guard named none. */
 export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
   const { caller } = notesOf(context.switchToHttp().getRequest<HostRequest>());
   return typeof caller?.name === 'string' ? caller : undefined;

@@ -25,7 +25,6 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     }, CHECK_INTERVAL_MS).unref();
   }
 
-  /** Describes the database for an operator. */
   get name(): string {
     return this.driver.name;
   }

@@ -3,7 +3,6 @@ import type { Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
 
-/** The plants to read. */
 export interface PlantRange {
   /** The smallest id, inclusive. */
   readonly from: bigint;
@@ -43,7 +42,6 @@ export class StoreFailure extends OperatorError {
  * knows nothing of its repository.
  */
 export interface StoreDriver {
-  /** Describes the database for an operator. */
   readonly name: string;
   /**
    * How long startup waits for a database that may become available later, in milliseconds; undefined if it

@@ -109,7 +109,6 @@ export class StoreHealth {
   }
 }
 
-/** Creates the failure of a store whose commits or probes are slow. */
 export function createSlowFailure({ name }: StoreDriver): StoreFailure {
   return new StoreFailure(
     'notStored',

@@ -11,7 +11,6 @@ import type { StoreDriver } from './store-driver';
 export type StoreLocation =
   { readonly sqlite: string } | { readonly postgres: string | (() => string) | PostgresOptions };
 
-/** A kind of store, as the settings and the module use it. */
 interface StoreKind {
   /** The form of its URLs in `DATABASE_URL`, shown in messages. */
   readonly form: string;

@@ -43,7 +43,6 @@ interface Connection {
 /** Limits the requests in progress on each connection, and responds to what Node's HTTP parser rejects. */
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
-  /** The number of requests in progress on all connections. */
   private total = 0;
 
   constructor(private readonly recorder: Recorder) {}

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 
-/** The response headers that a page may read. */
 const EXPOSED_HEADERS =
   'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 

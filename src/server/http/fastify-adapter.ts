@@ -21,7 +21,6 @@ import { addRoutingHook, rewriteUrl } from './routing';
 import { waitForClients } from './shutdown';
 import { createTlsServer } from './tls';
 
-/** The interval at which Node.js checks for timed-out requests. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
 /**
@@ -87,7 +86,6 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   return adapter;
 }
 
-/** Creates the HTTP or HTTPS server, without a listener for requests. */
 function createServer(settings: Settings): Server {
   const { maxConnections } = settings;
   const options = {

@@ -14,7 +14,6 @@ import type { Settings } from '../settings/environment';
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */
 const FIRST_INHERITED_DESCRIPTOR = 3;
 
-/** The number of connections that `HEALTH_PORT` accepts. */
 const MAX_HEALTH_CONNECTIONS = 8;
 
 /**

@@ -3,7 +3,6 @@ import { MalformedRequestError, PlantStoreError } from '../../plants/errors/erro
 import { pathOf } from '../../plants/http/request';
 import { preflightHeaders } from './cors';
 
-/** The paths that `HEALTH_PORT` serves. */
 const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
 
 /** Replaces a path that cannot be decoded. There is no route for it. */
@@ -30,7 +29,6 @@ export function rewriteUrl({ url = '/' }: { readonly url?: string }): string {
 
 /** Responds to preflights, and rejects other requests without a route. */
 export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly string[]): void {
-  /** The methods of each path. */
   const methods = new Map<string, string[]>();
   instance.addHook('onRoute', ({ url, method }) => {
     methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()]);

@@ -17,7 +17,6 @@ const output = process.stdout.isTTY
   ? { write: (line: string) => process.stdout.write(formatForTerminal(line)) }
   : openStandardOutput();
 
-/** @param level a log level of pino */
 export function createLogger(level: string): Logger {
   return pino({ level }, output);
 }

@@ -8,7 +8,6 @@ import type { Level, Logger } from 'pino';
 /** Parts of Nest that also throw the errors that they log. `main.ts` prints these in one sentence. */
 const THROWING_CONTEXTS = ['ExceptionHandler', 'NestApplication'] as (string | undefined)[];
 
-/** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 

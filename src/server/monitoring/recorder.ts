@@ -17,7 +17,6 @@ declare module 'fastify' {
 const { invalidToken, forbidden } = errorCatalogue;
 const TOKEN_ERRORS: readonly (number | undefined)[] = [invalidToken.error, forbidden.error];
 
-/** The minimum time between two warnings about a rejected token. */
 const WARNING_INTERVAL_MS = 1000;
 
 /** Records each response in the metrics and the logs, whether or not its client still listens. */

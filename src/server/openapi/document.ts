@@ -5,7 +5,6 @@ import type { CatalogueEntry } from '../../plants/errors/errors';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
 
-/** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
@@ -64,7 +63,6 @@ function isOfEveryRoute({ outcome, status }: CatalogueEntry): boolean {
   return outcome === undefined && ![404, 405].includes(status);
 }
 
-/** Whether the decorators of a route declare an error. */
 function isDeclared({ error }: CatalogueEntry, responses: Operation['responses']): boolean {
   return Object.values(responses).some(
     ({ content }) => error in (content?.['application/json']?.examples ?? {}),

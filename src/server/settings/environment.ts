@@ -16,7 +16,6 @@ export interface TlsFiles {
   readonly key: string;
 }
 
-/** The settings of the standalone service. */
 export interface Settings extends Values<typeof SETTINGS> {
   readonly database: StoreLocation;
   readonly auth: ServiceAuthOptions;

@@ -84,7 +84,6 @@ export class SqliteDriver implements StoreDriver {
     if (this.worker && !this.finalFailure) await this.request({ kind: 'close' });
   }
 
-  /** Starts the thread. Resolves to its first reply. */
   private start(onLost: (failure: StoreFailure) => void): Promise<SqliteReply> {
     // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
     const file = require.resolve('./sqlite.worker.js');

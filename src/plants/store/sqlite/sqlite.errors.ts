@@ -17,12 +17,10 @@ export function isRowRejection(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }
 
-/** Whether a statement failed because another connection holds a lock. */
 export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_BUSY;
 }
 
-/** Whether a statement failed because the disk or the database is full. */
 export function isDiskFull(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_FULL;
 }

@@ -13,7 +13,6 @@ import type { SqliteFailure } from './sqlite.driver';
 import { extendedCodeOf, isRowRejection } from './sqlite.errors';
 import { MEASURE_WAL } from './sqlite.wal';
 
-/** The prepared statements of a connection. */
 export interface Statements {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;

@@ -16,7 +16,6 @@ const OPEN_TIMEOUT_MS = 30_000;
 /** How long each attempt to open the file waits. The process cannot exit while its thread waits in SQLite. */
 const OPEN_ATTEMPT_MS = 250;
 
-/** A store that is open. */
 export interface Store extends Statements {
   /** The paths of the database file and of its WAL. */
   readonly files: readonly string[];
