@@ -30,8 +30,8 @@ const CLIENT_ERRORS: Readonly<Record<string, ErrorKind>> = {
 };
 
 interface Connection {
-  /** The number of responses that are not sent yet. */
-  pending: number;
+  /** The responses that are not sent yet, in the order of their requests. */
+  readonly pending: ServerResponse[];
   /** The response to the last request, until both are complete. */
   last: ServerResponse | undefined;
   /** Whether nothing after the last request is processed. */
@@ -54,10 +54,10 @@ export class Connections {
       if (socket.destroyed) return;
       const connection = this.connections.get(socket) ?? this.add(socket);
       connection.last = response;
-      connection.pending++;
+      connection.pending.push(response);
       this.total++;
       const limit = this.total > MAX_PIPELINED_REQUESTS ? 1 : MAX_REQUESTS_PER_CONNECTION;
-      if (connection.pending > limit) destroyAtOnce(socket);
+      if (connection.pending.length > limit) destroyAtOnce(socket);
       else if (!connection.isEnding) {
         response.on('close', connection.release);
         // Node.js drops the rest of the segment, so the next one may begin in the middle of a body.
@@ -69,17 +69,18 @@ export class Connections {
 
   private add(socket: Socket): Connection {
     const release = (): void => {
-      if (connection.pending === 0) return;
+      if (!pending.shift()) return;
       this.total--;
       // Keeping the last response of each connection would take a tenth of the CPU time.
-      if (--connection.pending === 0 && connection.last?.req.complete) connection.last = undefined;
+      if (pending.length === 0 && connection.last?.req.complete) connection.last = undefined;
     };
-    const connection: Connection = { pending: 0, last: undefined, isEnding: false, release };
+    const pending: ServerResponse[] = [];
+    const connection: Connection = { pending, last: undefined, isEnding: false, release };
     this.connections.set(socket, connection);
     socket.once('close', () => {
       // Node.js closes only one of the responses.
-      this.total -= connection.pending;
-      connection.pending = 0;
+      this.total -= pending.length;
+      pending.length = 0;
     });
     return connection;
   }
@@ -101,7 +102,8 @@ export class Connections {
   }
 
   /** Handles the event `clientError` of a server. */
-  handleError({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+  handleError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const { code = '' } = error;
     if (!code.startsWith('HPE_') && !(code in CLIENT_ERRORS)) {
       // The client reset the connection, or the bytes are not TLS.
       socket.destroy();
@@ -109,12 +111,19 @@ export class Connections {
     }
     // Node.js emits the event again for every later segment.
     if (!socket.writable) return;
-    const { pending = 0, last, isEnding } = this.connections.get(socket) ?? {};
+    const { pending = [], last, isEnding } = this.connections.get(socket) ?? {};
     // The response to the request that the bytes belong to, if its headers have been read.
     const current = last?.req.complete === false ? last : undefined;
-    // A client would take the error for an earlier response, which may be that of a plant.
-    if (last && pending > (current ? 1 : 0)) {
-      if (!isEnding) this.endAfter(last);
+    const previous = pending.findLast((response) => response !== current);
+    if (previous) {
+      if (isEnding) return;
+      // A client would take the error for a response that is in progress, which may be that of a plant.
+      if (pending.every((response) => response === current || response.writableEnded)) {
+        previous.once('close', () => {
+          this.handleError(error, socket);
+        });
+      }
+      this.endAfter(previous);
       return;
     }
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
@@ -122,9 +131,9 @@ export class Connections {
       socket.end();
       return;
     }
-    const error = new PlantStoreError(CLIENT_ERRORS[code] ?? 'malformedRequest');
-    socket.end(formatResponse(error));
-    this.recorder.recordOnSocket(error, current);
+    const failure = new PlantStoreError(CLIENT_ERRORS[code] ?? 'malformedRequest');
+    socket.end(formatResponse(failure));
+    this.recorder.recordOnSocket(failure, current);
   }
 }
 
