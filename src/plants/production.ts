@@ -1,4 +1,4 @@
-/** Whether NODE_ENV is `production`, where store and authentication must be configured explicitly. */
-export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
-  return NODE_ENV?.trim() === 'production';
+/** Whether NODE_ENV is `production`, also in quotation marks. Then store and authentication must be configured. */
+export function isProduction({ NODE_ENV = '' }: NodeJS.ProcessEnv): boolean {
+  return /^(["'`]?)production\1$/.test(NODE_ENV.trim());
 }

@@ -274,10 +274,12 @@ describe('PlantsModule with missing or invalid options', () => {
   const mountAsync = (options: unknown) => PlantsModule.forRootAsync(options as object);
 
   it.each([
-    ['auth or guard must be set in production', { sqlite: 'x.db' }],
-    ['sqlite, postgres or repository must be set in production', { auth: { tokens: [TOKEN] } }],
-  ])('does not start in production: %s', async (message, options) => {
-    jest.replaceProperty(process.env, 'NODE_ENV', 'production');
+    ['production', 'auth or guard must be set in production', { sqlite: 'x.db' }],
+    // `docker --env-file` keeps quotation marks.
+    ['"production"', 'auth or guard must be set in production', { sqlite: 'x.db' }],
+    ['production', 'repository must be set in production', { auth: { tokens: [TOKEN] } }],
+  ])('does not start with NODE_ENV=%s: %s', async (mode, message, options) => {
+    jest.replaceProperty(process.env, 'NODE_ENV', mode);
 
     await expect(startHost('Fastify', [byFactory(options)])).rejects.toThrow(message);
     expect(readdirSync(folder)).toEqual([]);
