@@ -190,6 +190,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('a host on %s', (ad
     const url = await start(adapter, [], { rawBody: true });
 
     expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+    expect(await post(url, '{')).toEqual(await send(url, '/api/v1/trees', '{'));
     expect(await post(url, Buffer.from([0x7b, 0xff, 0x7d, 0x20]))).toMatchObject({ status: 400 });
     expect(await post(url, chunked())).toMatchObject(rejectedWith(tooLarge));
     expect(await ids()).toEqual([9_007_199_254_740_993n]);
