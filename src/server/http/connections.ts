@@ -95,8 +95,8 @@ export class Connections {
   }
 
   /** Returns the error of a request with malformed headers, which is then the last of its connection. */
-  validate(request: IncomingMessage, response: ServerResponse): PlantStoreError | undefined {
-    const error = findHeaderError(request);
+  validate(response: ServerResponse): PlantStoreError | undefined {
+    const error = findHeaderError(response.req);
     if (error) this.endAfter(response);
     return error;
   }

@@ -68,7 +68,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
     if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
-    done(connections.validate(request.raw, reply.raw));
+    done(connections.validate(reply.raw));
   });
   addRoutingHook(instance, corsOrigins);
   let isClosing = false;

@@ -1,7 +1,4 @@
-/*
- * Depends on undocumented behavior of Nest and Fastify (tested: 12.5.0 and 5.12.8): they pass `fd` on to Node's
- * `server.listen`.
- */
+/* Depends on undocumented behavior of Nest and Fastify (tested: 12.5.0 and 5.12.8): they pass `fd` on to Node.js. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
