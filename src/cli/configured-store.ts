@@ -13,7 +13,6 @@ export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existin
 
 /**
  * Opens the store that the environment configures, runs the work, and closes the store.
- *
  * @param file whether the SQLite file must exist, or is created if it does not exist
  * @throws OperatorError when the store cannot be used, or fails during the work
  */
@@ -46,7 +45,6 @@ export async function withRepository(
 /**
  * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links if
  * the file exists.
- *
  * @throws UsageError when the environment configures a PostgreSQL database
  */
 export function requireSqlitePath(): string {

@@ -7,7 +7,6 @@ import { withRepository } from './configured-store';
 
 /**
  * Writes all plants of the store as JSON Lines, in the order of their ids.
- *
  * @param file undefined or `-` for standard output
  */
 export async function exportTo(file = '-'): Promise<void> {

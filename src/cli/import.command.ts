@@ -36,7 +36,6 @@ type Counts = Record<'stored' | 'present' | 'conflicting' | 'invalid', number>;
 /**
  * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with
  * this id and other content is already stored.
- *
  * @param file undefined or `-` for standard input
  */
 export async function importFile(file = '-'): Promise<void> {
@@ -111,7 +110,6 @@ async function storeBatch(
 
 /**
  * Stores the plant of a line. Retries while the store is unavailable or the outcome is unknown.
- *
  * @returns the result, and the reason if the plant is not stored
  * @throws UnavailableError or OutcomeUnknownError when the store has not accepted the plant for a minute
  */

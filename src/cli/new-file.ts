@@ -8,7 +8,6 @@ import { syncDirectory } from '../plants/store/sqlite/sqlite.files';
 /**
  * Writes a file that appears under its name only after it is complete and synced. Until then it is a hidden file with
  * a name of its own, the draft. It is removed when writing fails, and when the process ends, except by SIGKILL.
- *
  * @param write writes to the path of the draft, an empty file in the same directory, without blocking the thread
  * @param replace called with the path of the complete draft, to rename it. By default, the name must be free
  * @throws OperatorError when the file already exists
@@ -63,7 +62,6 @@ function assertFree(file: string): void {
 
 /**
  * Checks that a file that a command reads exists.
- *
  * @param advice what to do if the file cannot be read, as a sentence
  * @throws OperatorError when the file does not exist or is not a regular file
  */

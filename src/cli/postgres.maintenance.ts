@@ -11,7 +11,6 @@ import { probe } from '../plants/store/postgres/postgres.statements';
 
 /**
  * Describes the database at an address and what the service would do with it. Stores nothing.
- *
  * @throws OptionError when the URL or the settings are invalid
  * @throws Error stating why the service cannot use it
  */

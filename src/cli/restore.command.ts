@@ -41,7 +41,6 @@ export async function restore(backup: string): Promise<void> {
 
 /**
  * Atomically replaces a database file that no other process has open. The new file gets the owner and mode of the old.
- *
  * @param old the status of the file when the command began
  * @throws OperatorError when the file is in use, is not a database, or has been replaced; then it is unchanged
  */
@@ -77,7 +76,6 @@ function isSameFile(one: fs.Stats | undefined, other: fs.Stats | undefined): boo
 
 /**
  * Locks a database until the returned connection is closed. Empties and deletes its write-ahead log.
- *
  * @throws Error when another connection is open, or when the file is not a database
  */
 function lockUnusedDatabase(file: string): DatabaseSync {

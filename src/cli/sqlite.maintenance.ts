@@ -10,7 +10,6 @@ import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 
 /**
  * Describes the file at a path and what the service would do with it.
- *
  * @throws OperatorError stating why the service cannot use it
  */
 export function describeSqlite(file: string): string {
@@ -29,7 +28,6 @@ export function describeSqlite(file: string): string {
  * Copies a database to an empty file, and checks the copy, while other processes may read and write. The copy contains
  * everything that was committed before, and has no write-ahead log. A thread does this, so that the caller's thread can
  * handle signals.
- *
  * @param isBackup whether the source is a backup, which is checked too
  * @throws OperatorError when that fails
  */

@@ -23,7 +23,6 @@ const SYNTAX_MESSAGE =
 
 /**
  * Reads the `Idempotency-Key` header. The quoted string `"abc"` is the same key as `abc`.
- *
  * @returns undefined if the request has none
  * @throws InvalidIdempotencyKeyError when the header is malformed, empty or repeated
  */
@@ -38,7 +37,6 @@ export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
 
 /**
  * Hashes a key and its caller with SHA-256, in hexadecimal digits. The store keeps only this digest.
- *
  * @throws InvalidIdempotencyKeyError when in-process code passes an invalid key
  */
 export function digestIdempotencyKey(key: string, caller: Caller | undefined): string {

@@ -14,7 +14,6 @@ export function isInt64(value: unknown): value is bigint {
 /**
  * Reads a JSON number as an int64, by its exact value and not by the nearest double: `1.0`, `1E6` and
  * `9007199254740993` are integers, `1.000000000000000005` is not.
- *
  * @param literal a number as written in JSON
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */

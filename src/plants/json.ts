@@ -19,7 +19,6 @@ const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
 /**
  * Parses JSON. An `id` that is a number whose exact value is an int64 becomes a bigint, because `JSON.parse` rounds
  * numbers to doubles. If a property occurs twice, the last one is used.
- *
  * @throws NotJsonError when the text is not JSON, or is nested too deeply
  */
 export function parseJson(text: string): unknown {

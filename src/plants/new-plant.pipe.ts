@@ -17,7 +17,6 @@ import type { ResolvedOptions } from './resolve-options';
 /**
  * Reads the content of a request as a {@link NewPlantDto}. The content is exact if the body is unread, or if the host
  * keeps its bytes (`rawBody: true`).
- *
  * @throws PlantStoreError 40001, 40002, 40004 or 40005 when the content is rejected
  */
 @Injectable()
@@ -48,7 +47,6 @@ function parseBytes(bytes: Buffer, limit: number): unknown {
 
 /**
  * Reads the body of a request that nobody has read, up to a limit in bytes.
- *
  * @throws MalformedRequestError when the client disconnects before the end of the body
  */
 function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {

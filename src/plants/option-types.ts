@@ -40,7 +40,6 @@ const ANY_TYPE = 'string or number or boolean or function or object or list';
 /**
  * Rejects values of another type, and unknown names. TypeScript does not see them in the result of a factory, or behind
  * a `!`. They would admit "Bearer undefined", or a default would replace them: another store, or weaker protection.
- *
  * @param types by default, any name, and any value that is set
  * @param prefix the name of the option that contains the options, such as `auth.`
  * @throws OptionError naming the option

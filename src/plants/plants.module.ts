@@ -86,7 +86,6 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
 
   /**
    * Registers the module. Outside production every option has a default.
-   *
    * @throws OptionError when an option has another type or is unknown. The other checks run at startup.
    */
   static override forRoot(

@@ -22,7 +22,6 @@ export abstract class PlantsRepository {
   /**
    * Stores a plant unless a plant with its id already exists. If several calls or processes insert the same id at the
    * same time, exactly one of them stores its plant.
-   *
    * @param keyDigest the SHA-256 of the idempotency key and its caller, in 64 lowercase hexadecimal digits, stored in
    *   the same transaction as the plant. Your own repository may ignore it: then a retry is `taken`.
    * @returns resolves once the plant with this id is durable, whether this call or another one stored it
@@ -33,14 +32,12 @@ export abstract class PlantsRepository {
 
   /**
    * Reads the plant with an id. Returns undefined if there is none.
-   *
    * @throws UnavailableError when the store does not respond
    */
   abstract find(id: bigint): Promise<Plant | undefined>;
 
   /**
    * Reads a page of plants in id order, which is empty only at the end.
-   *
    * @param after the page starts after this id; undefined starts with the smallest id
    * @param limit the maximum number of plants, 1 or more
    * @throws UnavailableError when the store does not respond

@@ -28,7 +28,6 @@ export class PlantsService {
 
   /**
    * Creates a plant. With an idempotency key, you can call it again until it succeeds.
-   *
    * @returns the plant, once it is durable
    * @throws InvalidPlantError when the id is not an int64 or a string cannot be stored exactly
    * @throws InvalidIdempotencyKeyError when the key is not 1 to 255 visible ASCII characters
@@ -49,7 +48,6 @@ export class PlantsService {
 
   /**
    * Reads the plant with an id. Returns undefined if there is none.
-   *
    * @throws UnavailableError when the store does not respond
    */
   async find(id: bigint): Promise<Plant | undefined> {

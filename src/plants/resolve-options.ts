@@ -17,7 +17,6 @@ export interface ResolvedOptions {
 
 /**
  * Checks the options as the host passes them or its factory returns them, and adds defaults.
- *
  * @throws OptionError when an option is missing or cannot be used
  */
 export function resolveOptions(

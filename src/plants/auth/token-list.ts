@@ -54,7 +54,6 @@ export function isTokenName(text: string): boolean {
 /**
  * Parses a listed token: the token itself or `sha256:` and its digest, then optionally a name, the time of
  * expiry as in RFC 3339, and scopes such as `scope=create`.
- *
  * @param location where it is listed; the message of an error begins with it
  * @throws Error saying what is wrong, without a full stop; the message never shows a token
  */
@@ -135,7 +134,6 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
 
 /**
  * Generates a token, and appends its digest to a token file, which is created if it is missing.
- *
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
 export function createToken(file: string, { name, expires, scopes = [] }: NewToken): string {
@@ -180,7 +178,6 @@ export class TokenList {
   /**
    * Looks up a token; undefined if it is not listed. Not constant-time: timing may reveal parts of a digest, but a
    * digest does not reveal the token.
-   *
    * @throws InvalidTokenError when it has expired
    */
   verify(digest: string): Grant | undefined {

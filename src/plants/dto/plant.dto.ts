@@ -33,7 +33,6 @@ export class NewPlantDto extends PlantDto implements Plant {
 
   /**
    * Copies the properties that the contract names from any value, and validates them.
-   *
    * @throws InvalidPlantError naming each invalid property and the reason
    */
   static from(candidate: unknown): NewPlantDto {

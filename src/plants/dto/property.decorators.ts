@@ -52,7 +52,6 @@ export function Int64(options: PropertyOptions): PropertyDecorator {
 
 /**
  * Declares the OpenAPI schema of a property and its rule, with one message for each kind of invalid value.
- *
  * @param findError returns the message without the name of the property; undefined if the value is valid
  */
 function Property(

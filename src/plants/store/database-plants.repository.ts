@@ -31,7 +31,6 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
 
   /**
    * Opens the store.
-   *
    * @throws OptionError when the store can never be opened
    */
   start(): Promise<void> {

@@ -54,7 +54,6 @@ export class GroupCommit {
 
   /**
    * Resolves to the plant's outcome once its batch is committed. The caller checks {@link canAccept} first.
-   *
    * @throws UnavailableError when it has waited too long for its batch
    * @throws OutcomeUnknownError when its batch timed out
    * @throws StoreFailure of the driver
@@ -95,7 +94,6 @@ export class GroupCommit {
 
   /**
    * Closes the queue, and resolves when all accepted plants are settled.
-   *
    * @returns whether no batch is in progress; one that has timed out may never end
    */
   async close(): Promise<boolean> {

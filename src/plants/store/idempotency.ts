@@ -9,7 +9,6 @@ export interface KeyedPlant extends Plant {
 
 /**
  * Decides the outcome for a plant whose id already exists.
- *
  * @param stored the stored plant with the same id and the same key; undefined if the stored plant has another
  *   key or none
  */

@@ -53,7 +53,6 @@ export interface StoreDriver {
 
   /**
    * Opens the store, or reopens it if it has failed. Does nothing if it is usable.
-   *
    * @param signal aborted when the repository closes: then a store must not be opened again
    * @param onLost called when the store fails while no request uses it
    * @throws OptionError at startup, if the store can never be opened
@@ -63,21 +62,18 @@ export interface StoreDriver {
 
   /**
    * Commits plants together. Resolves to one outcome or failure each, in order.
-   *
    * @throws StoreFailure when all of them failed
    */
   commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | StoreFailure)[]>;
 
   /**
    * Reads plants in id order, as many as the range contains, up to its limit.
-   *
    * @throws StoreFailure when the store does not respond
    */
   read(range: PlantRange): Promise<Plant[]>;
 
   /**
    * Does what a commit does, with the same privileges, and stores nothing.
-   *
    * @throws StoreFailure when a commit would fail
    */
   probe(): Promise<void>;

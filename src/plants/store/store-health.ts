@@ -35,7 +35,6 @@ export class StoreHealth {
 
   /**
    * Opens the store. If it need not be available at startup, this waits a limited time for it.
-   *
    * @throws OptionError when the store must be available, and cannot be opened
    */
   async start(): Promise<void> {

@@ -43,7 +43,6 @@ export const STORES = {
 
 /**
  * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
- *
  * @throws OptionError when the file or the settings cannot be used
  * @throws Error when the PostgreSQL driver is not installed
  */

@@ -6,7 +6,6 @@ const EXPOSED_HEADERS =
 /**
  * Returns the CORS headers of a response, Fetch standard section 3.2.3. `@fastify/cors` 11 is not used: its route for
  * all OPTIONS requests hides their 404 and 405, and it allows the same methods for each path.
- *
  * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
 export function corsHeaders(
@@ -21,7 +20,6 @@ export function corsHeaders(
 /**
  * Returns the additional headers of the response to a preflight, Fetch standard section 3.2.2. Allows the requested
  * headers, because the origins are listed and there are no cookies.
- *
  * @param methods the methods of the path, as in `Allow`
  * @returns undefined unless the request is a preflight from a listed origin
  */

@@ -16,7 +16,6 @@ const MAX_HEALTH_CONNECTIONS = 8;
 /**
  * Listens on all ports in the settings, and logs their URLs. A socket that a service manager passes replaces `HOST` and
  * `PORT`. It stays open while the service restarts, so that new connections wait instead of being refused.
- *
  * @param onFailure called when the inherited socket cannot be used, to end the process at once
  * @throws OperatorError when an address cannot be used
  */

@@ -27,7 +27,6 @@ const MAX_ACCEPT_TURNS = 1000;
  *
  * If only a restart can make the store usable again, it closes without the grace, waits a second for incomplete requests,
  * and exits with code 1, so that its supervisor restarts it.
- *
  * @param onFailure called when closing fails, to end the process
  */
 export function handleShutdown(
@@ -100,7 +99,6 @@ function closeConnectionsAfter(limitMs: number, server: Server): void {
 /**
  * Ends the process by SIGKILL, after the listeners of its exit, which write the log. An exit alone would wait for
  * SQLite's thread, which may wait for the disk.
- *
  * @param code the exit code of the first process of a container, which the kernel does not kill
  */
 function endAtOnce(code: number): void {

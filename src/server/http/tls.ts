@@ -24,7 +24,6 @@ export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
 /**
  * Creates a server that reloads the certificate and key for new connections when the files change. Keeps the last valid
  * pair while they are invalid.
- *
  * @throws OperatorError when the certificate or its key cannot be used
  */
 export function createTlsServer(files: TlsFiles, settings: { headersTimeout: number }): Server {

@@ -10,7 +10,6 @@ export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
 
 /**
  * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and no other variable of an environment.
- *
  * @throws OperatorError when the variable is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {

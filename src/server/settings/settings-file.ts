@@ -7,7 +7,6 @@ const LINE = /^(?:export +)?([A-Za-z_]\w*)=(?:(["'`])((?:(?!\2).)*)\2|((?!["'`])
 
 /**
  * Adds the variables of a file to an environment, except those that are set there, even to an empty string.
- *
  * @throws OperatorError when the file cannot be read, or has a line other than NAME=VALUE or a # comment
  */
 export function addSettingsFile(file: string, environment: NodeJS.ProcessEnv): void {
@@ -26,7 +25,6 @@ export function addSettingsFile(file: string, environment: NodeJS.ProcessEnv): v
 
 /**
  * Reads a text file in UTF-8, without its byte order mark.
- *
  * @param setting the beginning of the error message, which omits the path: it may be a secret in the wrong variable
  * @throws OperatorError when the file cannot be read
  */

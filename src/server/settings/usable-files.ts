@@ -12,7 +12,6 @@ import { formatForOperator, type Settings } from './environment';
 /**
  * Checks the files of the settings before the service opens them, so that a failed start reports all that cannot be
  * used. Logs nothing and creates no files.
- *
  * @throws OperatorError with one line per problem
  */
 export function assertUsableFiles({ auth, tls, database }: Settings): void {

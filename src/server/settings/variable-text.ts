@@ -2,7 +2,6 @@ import { OperatorError } from '../../plants/errors/operator.error';
 
 /**
  * Reads a variable; undefined if it is empty or not set. The health check uses this file, so it imports next to nothing.
- *
  * @throws OperatorError when the value is in quotation marks
  */
 export function readText(name: string, environment = process.env): string | undefined {

@@ -15,7 +15,6 @@ type RowOutcomes = Map<bigint, 'created' | StoreFailure>;
 /**
  * Inserts the first plant of each id of a batch. A later plant of the batch is compared with the first one, and a
  * plant whose id was already stored with the stored plant. If the database rejects a row, only plants with its id fail.
- *
  * @param onLost is told the error after which nothing more can be sent, and returns the failure of unsent plants
  * @returns one outcome or failure per plant, in order
  */

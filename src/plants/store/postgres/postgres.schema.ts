@@ -84,7 +84,6 @@ export interface Schema {
 
 /**
  * Finds the store; undefined if there is none.
- *
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
  */
 export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
@@ -117,7 +116,6 @@ function describe(store: Schema | undefined): string {
 /**
  * Finds, creates or upgrades the store. Any number of instances may do so at once. A table `plants` that the operator
  * prepared (partitioned, distributed) is never changed.
- *
  * @throws Error when it cannot be used
  */
 export async function prepareStore(client: ClientBase): Promise<Schema | undefined> {

@@ -14,7 +14,6 @@ const STATEMENT_TIMEOUT_MS = 8000;
 
 /**
  * Reads the settings of a pool, with the current content of the files that they name.
- *
  * @throws OptionError when the URL is invalid
  * @throws Error when a file cannot be read
  */

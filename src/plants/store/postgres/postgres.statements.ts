@@ -122,7 +122,6 @@ export async function probe(client: ClientBase): Promise<void> {
 /**
  * Runs a statement that is a transaction of its own, or a COMMIT. The server reports success, with a warning (SQLSTATE
  * class 01), if the wait for a synchronous standby was canceled: then this waits again.
- *
  * @throws Error when the transaction is committed, but a standby may lack it
  */
 async function commit(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {

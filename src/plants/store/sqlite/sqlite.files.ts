@@ -21,7 +21,6 @@ export function walPathOf(path: string): string {
  * Rejects files that SQLite would open although plants would be lost. SQLite deletes the WAL next to an empty
  * file. It uses a separate WAL for each hard link, so two links are two stores that overwrite each other.
  * Opening a pipe would wait for a writer.
- *
  * @throws Error saying why the path cannot be used for a store
  */
 export function assertUsableFile(path: string): void {

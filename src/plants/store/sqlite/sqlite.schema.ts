@@ -16,7 +16,6 @@ export function migrate(database: DatabaseSync): number {
 
 /**
  * Finds the version of the table of a store; 0 if it has none yet.
- *
  * @throws Error when the database has another table of that name, or when a newer version of the service created it
  */
 export function findVersion(database: DatabaseSync): number {

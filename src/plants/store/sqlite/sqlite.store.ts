@@ -27,7 +27,6 @@ export interface Store extends Statements {
 
 /**
  * Opens the store at a path. Creates it if it is missing.
- *
  * @throws Error when the database cannot be used
  */
 export function openStore(path: string): Store {
@@ -84,7 +83,6 @@ export function assertWritable(database: DatabaseSync): void {
 /**
  * Checks that the files on the disk are those that are open. SQLite keeps writing to files that were moved, replaced
  * or deleted, and those plants would be lost. Changes that other programs write into the files are not detected.
- *
  * @throws Error when the files on the disk are others
  */
 export function assertSameFiles({ files, fileIds }: Store): void {

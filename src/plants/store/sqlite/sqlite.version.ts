@@ -8,7 +8,6 @@ const MIN_VERSION = '3.51.3';
 
 /**
  * Checks the version of SQLite. Asks SQLite itself, because a distribution's Node.js uses the system's SQLite.
- *
  * @throws Error when this version of SQLite may lose plants
  */
 export function assertSafeSqlite(database = new DatabaseSync(':memory:')): void {

@@ -35,7 +35,6 @@ export function enableDurableWal(database: DatabaseSync): void {
  *
  * Nobody else changes the WAL meanwhile, because this takes the write lock. No reader has to finish. Only the WAL
  * may be opened like this: closing another descriptor of the database file would drop the locks of SQLite.
- *
  * @param path the path of the WAL
  */
 export function rewriteWal(database: DatabaseSync, path: string): void {
@@ -58,7 +57,6 @@ export function rewriteWal(database: DatabaseSync, path: string): void {
 
 /**
  * Whether the WAL has many pages that were not copied into the database file yet.
- *
  * @param measureWal the prepared {@link MEASURE_WAL}
  */
 export function isWalLarge(measureWal: StatementSync): boolean {
@@ -68,7 +66,6 @@ export function isWalLarge(measureWal: StatementSync): boolean {
 
 /**
  * Copies the WAL into the database file, as far as its readers allow.
- *
  * @param mode `TRUNCATE` also empties the WAL, but waits for readers, as long as the busy timeout allows
  * @throws Error on an I/O error: then SQLite may consider pages copied that will never reach the disk
  */
@@ -84,7 +81,6 @@ export function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE' 
 /**
  * Closes a connection without the checkpoint that SQLite runs when the last connection of a file closes. After an I/O
  * error, that checkpoint could delete a WAL whose content has not reached the disk.
- *
  * @param path the path of the database file
  */
 export function closeWithoutCheckpoint(database: DatabaseSync, path: string): void {
