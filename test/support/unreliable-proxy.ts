@@ -38,11 +38,8 @@ export async function startUnreliableProxy(
   const server = createServer((incoming, outgoing) => {
     const fault = faults[seen.length];
     const what = typeof fault === 'object' ? fault.status : fault;
-    const record: (typeof seen)[number] = {
-      what,
-      headers: incoming.headers,
-      at: performance.now(),
-    };
+    const { headers: sent } = incoming;
+    const record: (typeof seen)[number] = { what, headers: sent, at: performance.now() };
     seen.push(record);
     if (fault === 'no response') return;
     if (typeof fault === 'object') {

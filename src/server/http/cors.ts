@@ -6,7 +6,6 @@ const EXPOSED_HEADERS =
 /**
  * Returns the CORS headers of a response, Fetch standard section 3.2.3. `@fastify/cors` 11 is not used: its route for
  * all OPTIONS requests hides their 404 and 405, and it allows the same methods for each path.
- * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
 export function corsHeaders(
   { headers: { origin } }: FastifyRequest,

@@ -23,10 +23,7 @@ import { createTlsServer } from './tls';
 
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
-/**
- * A connection without traffic for `REQUEST_TIMEOUT` and this time is closed, so that a client reads its response. It
- * exceeds the 20 seconds in which every request gets its response.
- */
+/** A connection may be without traffic for `REQUEST_TIMEOUT` and this time. Every response is sent within 20 seconds. */
 const RESPONSE_TIME_MS = 30_000;
 
 /**
