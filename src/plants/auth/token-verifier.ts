@@ -55,8 +55,9 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     this.file?.start();
     if (!this.jwt) return;
     // Only hosts that trust an issuer install the library for JWTs.
-    await import('jose').catch((cause: NodeJS.ErrnoException) => {
-      if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(cause.code ?? '')) throw cause;
+    await import('jose').catch((cause: unknown) => {
+      const { code = '' } = cause as NodeJS.ErrnoException;
+      if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(code)) throw cause;
       throw new Error('An issuer of JWTs requires a library. Run: npm install jose', { cause });
     });
     void this.jwt.start();
