@@ -7,7 +7,7 @@ import { type HostRequest, nodeRequest } from './request';
 const MAX_LINES_PER_SECOND = 10;
 
 /** The form of a `traceparent`, W3C Trace Context section 3.2. */
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0+-)[\da-f]{32}-(?!0+-)[\da-f]{16}-[\da-f]{2}$/;
 
 /** Returns the log fields that identify a request: its id, and the `traceparent` of the caller if it is well-formed. */
 export function requestFields(request: HostRequest): Record<string, unknown> {
