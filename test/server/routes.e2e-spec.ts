@@ -30,6 +30,7 @@ describe('paths and methods', () => {
   it.each([
     ['/', 302, 'docs'],
     ['/docs/', 308, '../docs'],
+    ['/docs/index.html', 308, '../docs'],
   ])('redirect from %s to /docs', async (path, redirect, location) => {
     const url = new URL(path, application.url);
     const { status, headers } = await fetch(url, { redirect: 'manual' });

@@ -24,7 +24,7 @@ export function serveDocument(app: NestFastifyApplication): void {
     if (route.url === '/docs') route.onRequest = addPageHeaders;
     if (route.url.startsWith('/docs/')) route.onRequest = ignoreRange;
     // The relative URL of the server in the document works only from `/docs`.
-    if (route.url === '/docs/') {
+    if (['/docs/', '/docs/index.html'].includes(route.url)) {
       route.handler = (_request, reply) => reply.redirect('../docs', 308);
     }
   });
