@@ -1,5 +1,7 @@
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
-import { type StoreLocation, STORES } from '../../plants/store/stores';
+import { findUrlError } from '../../plants/store/postgres/postgres.url';
+import { findPathError } from '../../plants/store/sqlite/sqlite.settings';
+import type { StoreLocation } from '../../plants/store/stores';
 import { readSettingFile } from './settings-file';
 import { readText } from './variable-text';
 import { DATABASE, readVariables } from './variables';
@@ -41,15 +43,16 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
 
 /** @throws OperatorError when the URL is invalid */
 function parseDatabaseUrl(text: string, variable: string): StoreLocation {
-  const kinds = Object.entries(STORES);
-  const [, scheme = ''] = /^([a-z]+):(?!.*\0)/s.exec(text) ?? [];
-  const found = kinds.find(([, { schemes }]) => schemes.includes(scheme));
-  if (found === undefined) {
-    const forms = kinds.map(([, { form }]) => form).join(', or ');
-    throw new OperatorError(`${variable} must be ${forms}.`);
+  const [, scheme, path = ''] = /^(sqlite|postgres|postgresql):([^\0]*)$/.exec(text) ?? [];
+  if (scheme === undefined) {
+    throw new OperatorError(
+      `${variable} must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE.`,
+    );
   }
-  const [option, kind] = found;
-  const error = kind.findUrlError(text);
-  if (error !== undefined) throw new OptionError(option, error);
-  return kind.parseUrl(text);
+  const isSqlite = scheme === 'sqlite';
+  const error = isSqlite ? findPathError(path) : findUrlError(text);
+  if (error !== undefined) throw new OptionError(isSqlite ? 'sqlite' : 'postgres', error);
+  if (!isSqlite) return { postgres: text };
+  if (!path.includes('?')) return { sqlite: path };
+  throw new OptionError('sqlite', 'sqlite must not have parameters after its path.');
 }
