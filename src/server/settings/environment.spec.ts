@@ -62,6 +62,7 @@ describe('readEnvironment', () => {
     'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write&keepalives_idle=5',
     'postgres://plants@/plants?host=/run&connect_timeout=5&options=-c%20a%3Db&gssencmode=disable',
     'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
+    'postgres://localhost/plants?statement_timeout=7200000&tcp_user_timeout=2147483647',
   ])('accepts the URL %s', (url) => {
     expect(readEnvironment({ DATABASE_URL: url }).database).toEqual({ postgres: url });
   });
@@ -122,7 +123,7 @@ describe('readEnvironment', () => {
       'connect_timeout=abc', 'connect_timeout=', 'connect_timeout=-1', 'connect_timeout=1.5',
       'connect_timeout=1e3', 'connect_timeout=9999999', 'statement_timeout=5s', 'lock_timeout=%205',
       'query_timeout=-5', 'idle_in_transaction_session_timeout=1min', 'keepalives_idle=x', 'port=',
-      'port=5432x', 'port=65536',
+      'port=5432x', 'port=65536', 'lock_timeout=2147483648',
     ].map((end) => [`postgres://a/b?${end}`, 'a whole number from 0 to ']),
     ...['', '&sslmode=disable'].map((end) => [
       `postgres://a/b?channel_binding=require${end}`, 'sslmode=verify-full if it has channel_binding=require.',

@@ -14,9 +14,10 @@ const NUMBERS = [
   ...['keepalives_idle', 'keepalives_interval', 'lock_timeout', 'port', 'query_timeout'],
   ...['statement_timeout', 'tcp_user_timeout'],
 ];
-const MAX_PORT = 65_535;
-/** The largest number of seconds that a timer can wait. */
-const MAX_NUMBER = 2_147_483;
+/** The largest number of milliseconds that PostgreSQL and a timer can wait. */
+const MAX_NUMBER = 2_147_483_647;
+/** Smaller maxima: of the port, and of a number of seconds. */
+const MAXIMA: Readonly<Record<string, number>> = { port: 65_535, connect_timeout: 2_147_483 };
 
 /** All parameters. Some are ignored: there is one writable host, text is UTF-8, the service has its own time-outs. */
 const PARAMETERS = [
@@ -60,7 +61,7 @@ export function findUrlError(url: string): string | undefined {
     if (choices && !choices.includes(value)) {
       return `postgres must have one of these values of ${name}: ${choices.join(', ')}.`;
     }
-    const max = name === 'port' ? MAX_PORT : MAX_NUMBER;
+    const max = MAXIMA[name] ?? MAX_NUMBER;
     if (NUMBERS.includes(name) && !(/^\d+$/.test(value) && Number(value) <= max)) {
       return `postgres must have a whole number from 0 to ${max} as ${name}.`;
     }
