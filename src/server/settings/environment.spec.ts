@@ -99,7 +99,10 @@ describe('readEnvironment', () => {
     ).map((issuer) => ({ ...issuer, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
     { AUTH_JWKS_URL: 'https://a/keys', AUTH_ISSUER: 'https://a https://b', AUTH_AUDIENCE: 'x' },
-    ...each('AUTH_SCOPE', 'pl\\ants', 'plänts', 'a\nb').map((scope) => ({ ...scope, ...ISSUER })),
+    ...each('AUTH_SCOPE', 'a "b"', 'pl\\ants', 'plänts', 'a\nb').map((scope) => ({
+      ...scope,
+      ...ISSUER,
+    })),
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('rejects %j with an error that names the variable and shows no secret', (environment) => {
