@@ -3,7 +3,7 @@ import type { JWTHeaderParameters, JWTPayload, JWTVerifyResult } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
-import type { Grant } from './caller';
+import type { Grant, Scope } from './caller';
 import { IssuerKeys } from './issuer-keys';
 
 type JwtOptions = ServiceAuthOptions & Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
@@ -108,8 +108,9 @@ export class JwtVerifier {
     const values = SCOPE_CLAIMS.flatMap((name) => claims[name]);
     const granted = values.flatMap((value) => (typeof value === 'string' ? value.split(' ') : []));
     const { scope: create, metricsScope: metrics = create } = this.options;
-    const missing = Object.entries({ create, metrics }).filter(([, required]) =>
-      required?.split(/ +/).some((each) => !granted.includes(each)),
+    const required = { create, metrics } satisfies Record<Scope, string | undefined>;
+    const missing = Object.entries(required).filter(([, scopes]) =>
+      scopes?.split(/ +/).some((each) => !granted.includes(each)),
     );
     return Object.fromEntries(missing);
   }
