@@ -91,6 +91,17 @@ describe('a service', () => {
     },
   );
 
+  it('does not count the plants of another application in the same process', async () => {
+    const other = await TestApplication.start();
+    await other.post('{"id":1,"name":"Fern"}');
+    await other.stop();
+
+    const { body } = await get('/metrics', AUTHORIZED);
+
+    expect(body).toContain('\nplant_store_batch_size_count 0\n');
+    expect(body).toContain('\nplant_store_creations_total{outcome="created"} 0\n');
+  });
+
   it('rejects a create request without reading its token or body while too many plants are waiting', async () => {
     const repository = application.app.get(PlantsRepository, { strict: false });
     jest.spyOn(repository, 'canAccept').mockReturnValue(false);
