@@ -68,11 +68,8 @@ describe('CORS', () => {
 
     const headers = { vary: 'Origin', 'access-control-allow-origin': ORIGIN };
     expect(response).toMatchObject({ status, headers });
-    expect(response?.headers['access-control-expose-headers']?.split(', ')).toEqual(
-      // prettier-ignore
-      expect.arrayContaining([
-        'Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed',
-      ]),
+    expect(response?.headers['access-control-expose-headers']).toMatch(
+      /^Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed,/,
     );
   });
 });
