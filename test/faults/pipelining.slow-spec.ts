@@ -23,11 +23,8 @@ it.each([50, 200, 2000])(
   async (count) => {
     const service = await home.start();
     const url = await service.url();
-    sockets = Array.from({ length: count }, () =>
-      openConnection(url)
-        .pause()
-        .on('error', () => undefined),
-    );
+    const open = () => openConnection(url).pause();
+    sockets = Array.from({ length: count }, () => open().on('error', () => undefined));
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
 
     await Promise.all(sockets.map(writeUntilFull));

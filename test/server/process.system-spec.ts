@@ -67,10 +67,8 @@ describe('the service as a process', () => {
       const other = createServer();
       const { port } = await listen(other);
 
-      const cause = `listen EADDRINUSE: address already in use 127.0.0.1:${port}`;
-      expect(await failure({ [name]: port })).toContain(
-        `HOST and ${name} cannot be used: ${cause}.\n`,
-      );
+      const message = `HOST and ${name} cannot be used: listen EADDRINUSE: `;
+      expect(await failure({ [name]: port })).toContain(message);
       other.close();
     },
   );

@@ -16,10 +16,8 @@ export interface CreateRequest {
   respondedAt?: number;
 }
 
-interface Request extends Pick<CreateRequest, 'id' | 'name'> {
-  /** The bytes of the request, as latin1. */
-  readonly text: string;
-}
+/** A request, and its bytes as latin1. */
+type Request = Pick<CreateRequest, 'id' | 'name'> & { readonly text: string };
 
 interface LoadOptions {
   /** The addresses of the instances. Each connection uses one of them. */
@@ -145,10 +143,9 @@ export class Load {
       const body = received.slice(headersEnd + 4, end);
       const isClosing = /connection: close/i.test(received);
       received = '';
-      const answered = current;
+      current.outcome = status === 200 ? 200 : Number(/"error":(\d+)/.exec(body)?.[1]);
+      current.respondedAt = Date.now();
       current = undefined;
-      answered.outcome = status === 200 ? 200 : Number(/"error":(\d+)/.exec(body)?.[1]);
-      answered.respondedAt = Date.now();
       if (isClosing) socket.end();
       else {
         const waitMs = status === 503 ? backOffMs : pauseMs;
