@@ -133,7 +133,8 @@ describe('the PostgreSQL repository over TLS', () => {
       ['connection requires a valid client certificate', 'key', key],
       ['password authentication failed', 'url', undefined],
       ['DATABASE_URL_FILE cannot be read', 'url', 'postgres'],
-      ['DATABASE_URL_FILE must be', 'url', urlWith('new').replace('/postgres?', '/other?')],
+      ['DATABASE_URL_FILE must be', 'url', 'sqlite:plants.db'],
+      ['now contains the URL of', 'url', urlWith('new').replace('/postgres?', '/other?')],
       [`/other: database "other" does not exist`, 'url', urlWith('new')],
     ] as const) {
       await until(() => errors().at(-1)?.includes(fault) === true);
