@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
 import { hashToken } from '../../src/plants/auth/token-list';
 import { toTestResponse, TestApplication } from '../support/application';
-import { expectDeclaredResponse } from '../support/contract';
+import { createPlantOperation, expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { AUDIENCE, OpenIdProvider, type TokenDraft } from '../support/openid-provider';
 import { plantStore } from '../support/plant-store';
@@ -149,7 +149,7 @@ describe('the scopes of a token', () => {
   /** Returns the scope that a rejection names as missing; undefined if the request was admitted. */
   function missingIn(response: LightMyRequestResponse): string | undefined {
     if (response.statusCode === 200) return undefined;
-    expectDeclaredResponse(toTestResponse(response));
+    expectDeclaredResponse(createPlantOperation, toTestResponse(response));
     expect(response.json()).toEqual(errorBodies.forbidden);
     const challenge = /^Bearer realm="plants", error="insufficient_scope", scope="(.*)"$/;
     return challenge.exec(String(response.headers['www-authenticate']))?.[1] ?? 'none is named';

@@ -2,7 +2,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/app.module';
 import { readEnvironment } from '../../src/server/settings/environment';
-import { type TestResponse, expectDeclaredResponse } from './contract';
+import { type TestResponse, createPlantOperation, expectDeclaredResponse } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 
 /** The token that the application under test accepts. */
@@ -59,7 +59,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
 
   /**
    * Sends a body to `POST /plants`, by default with {@link JSON_HEADERS}, and checks the response
-   * against the OpenAPI document.
+   * against its operation.
    */
   async post(
     body: string | Buffer | undefined,
@@ -72,7 +72,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
       headers: Object.fromEntries(entries.filter(([, value]) => value !== undefined)),
       ...(body !== undefined && { payload: body }),
     });
-    expectDeclaredResponse(toTestResponse(response));
+    expectDeclaredResponse(createPlantOperation, toTestResponse(response));
     return response;
   }
 

@@ -50,11 +50,14 @@ const HEADERS_TO_DECLARE = [
 ];
 
 /**
- * Checks a response against the document. The document must declare the status, and for it the media type,
- * the schema of the body and the headers. The number of an error must be in an example of the status.
+ * Checks a response against an operation, which must declare the status, and for it the media type, the schema
+ * of the body and the headers. The number of an error must be in an example of the status.
  */
-export function expectDeclaredResponse({ status, headers, body }: TestResponse): void {
-  const declared = createPlantOperation.responses[status] ?? createPlantOperation.responses.default;
+export function expectDeclaredResponse(
+  { responses }: Operation,
+  { status, headers, body }: TestResponse,
+): void {
+  const declared = responses[status] ?? responses.default;
   const content = declared?.content['application/json'];
   if (!declared || !content) throw new Error(`No ${status} in openapi.json: npm run openapi`);
 
