@@ -43,10 +43,7 @@ export class SqliteDriver implements StoreDriver {
   /** Why the store cannot be used again by this process. */
   private finalFailure: StoreFailure | undefined;
 
-  /**
-   * @param path the file, relative to the working directory; created if it is missing
-   * @throws OptionError when the path cannot be used for a store
-   */
+  /** @throws OptionError when the path cannot be used for a store */
   constructor(path: string) {
     const error = findPathError(path);
     // The message omits the path, because it may be a URL with a password.

@@ -73,10 +73,7 @@ export function makeDirectory(directory: string): void {
   syncDirectory(parent);
 }
 
-/**
- * Gives a new file mode 0600 and the owner of its directory. So a service that runs as that owner can use a file
- * that a command of root has created.
- */
+/** Gives a new file mode 0600 and the owner of its directory: a service can use it although root created it. */
 export function protectNewFile(path: string): void {
   chmodSync(path, 0o600);
   const { uid, gid } = statSync(dirname(path));

@@ -1,10 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
-/**
- * Creates the table in a database without it, or upgrades the table of an older version, in one
- * transaction that locks out other processes. Returns the version that was found.
- */
+/** Creates or upgrades the table in a transaction that locks out other processes. Returns the version found. */
 export function migrate(database: DatabaseSync): number {
   database.exec('BEGIN IMMEDIATE');
   const version = findVersion(database);

@@ -25,10 +25,7 @@ export interface Store extends Statements {
   readonly foundVersion: number;
 }
 
-/**
- * Opens the store at a path. Creates it if it is missing.
- * @throws Error when the database cannot be used
- */
+/** Opens the store at a path, or creates it. @throws Error when the database cannot be used */
 export function openStore(path: string): Store {
   assertSafeSqlite();
   makeDirectory(dirname(path));

@@ -6,10 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
  */
 const MIN_VERSION = '3.51.3';
 
-/**
- * Checks the version of SQLite. Asks SQLite itself, because a distribution's Node.js uses the system's SQLite.
- * @throws Error when this version of SQLite may lose plants
- */
+/** Asks SQLite itself, because a distribution's Node.js uses the system's. @throws Error when it may lose plants */
 export function assertSafeSqlite(database = new DatabaseSync(':memory:')): void {
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
   database.close();

@@ -35,11 +35,10 @@ export function enableDurableWal(database: DatabaseSync): void {
  *
  * Nobody else changes the WAL meanwhile, because this takes the write lock. No reader has to finish. Only the WAL
  * may be opened like this: closing another descriptor of the database file would drop the locks of SQLite.
- * @param path the path of the WAL
  */
-export function rewriteWal(database: DatabaseSync, path: string): void {
+export function rewriteWal(database: DatabaseSync, walPath: string): void {
   database.exec('BEGIN IMMEDIATE');
-  const descriptor = openSync(path, 'r+');
+  const descriptor = openSync(walPath, 'r+');
   try {
     const chunk = Buffer.alloc(CHUNK_BYTES);
     for (let at = 0; ;) {
@@ -55,10 +54,7 @@ export function rewriteWal(database: DatabaseSync, path: string): void {
   database.exec('ROLLBACK');
 }
 
-/**
- * Whether the WAL has many pages that were not copied into the database file yet.
- * @param measureWal the prepared {@link MEASURE_WAL}
- */
+/** Whether the WAL has many pages that were not copied into the database file yet. */
 export function isWalLarge(measureWal: StatementSync): boolean {
   const { log, checkpointed } = measureWal.get() ?? {};
   return Number(log) - Number(checkpointed) >= CHECKPOINT_PAGES;
@@ -81,7 +77,6 @@ export function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE' 
 /**
  * Closes a connection without the checkpoint that SQLite runs when the last connection of a file closes. After an I/O
  * error, that checkpoint could delete a WAL whose content has not reached the disk.
- * @param path the path of the database file
  */
 export function closeWithoutCheckpoint(database: DatabaseSync, path: string): void {
   let reader: DatabaseSync | undefined;
