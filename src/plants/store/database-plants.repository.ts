@@ -25,14 +25,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     }, CHECK_INTERVAL_MS).unref();
   }
 
-  get name(): string {
-    return this.driver.name;
-  }
-
-  /**
-   * Opens the store.
-   * @throws OptionError when the store can never be opened
-   */
+  /** Opens the store. @throws OptionError when it can never be opened */
   start(): Promise<void> {
     return this.health.start();
   }

@@ -7,11 +7,7 @@ export interface KeyedPlant extends Plant {
   readonly keyDigest?: string | undefined;
 }
 
-/**
- * Decides the outcome for a plant whose id already exists.
- * @param stored the stored plant with the same id and the same key; undefined if the stored plant has another
- *   key or none
- */
+/** Decides the outcome for a plant whose id already exists, by the stored plant with that id. */
 export function duplicateOutcome(stored: KeyedPlant | undefined, plant: KeyedPlant): InsertOutcome {
   if (plant.keyDigest === undefined || plant.keyDigest !== stored?.keyDigest) return 'taken';
   return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';

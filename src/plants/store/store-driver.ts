@@ -3,10 +3,9 @@ import type { Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
 
+/** The plants whose ids are in a range, bounds included. */
 export interface PlantRange {
-  /** The smallest id, inclusive. */
   readonly from: bigint;
-  /** The largest id, inclusive. */
   readonly to: bigint;
   /** The maximum number of plants, 1 or more. */
   readonly limit: number;
@@ -43,10 +42,7 @@ export class StoreFailure extends OperatorError {
  */
 export interface StoreDriver {
   readonly name: string;
-  /**
-   * How long startup waits for a database that may become available later, in milliseconds; undefined if it
-   * must be available at once.
-   */
+  /** How long startup waits for the database, in milliseconds; undefined if it must be available at once. */
   readonly startTimeout?: number;
   /** How many batches {@link commit} may commit at the same time. */
   readonly maxBatches: number;
@@ -66,10 +62,7 @@ export interface StoreDriver {
    */
   commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | StoreFailure)[]>;
 
-  /**
-   * Reads plants in id order, as many as the range contains, up to its limit.
-   * @throws StoreFailure when the store does not respond
-   */
+  /** Reads the plants of a range in id order. @throws StoreFailure when the store does not respond */
   read(range: PlantRange): Promise<Plant[]>;
 
   /**

@@ -3,7 +3,6 @@ import type { PostgresOptions } from '../plants.options';
 import { DatabasePlantsRepository } from './database-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
 import { SqliteDriver } from './sqlite/sqlite.driver';
-import type { StoreDriver } from './store-driver';
 
 /** Where plants are stored. A function returns the URL as it is now. */
 export type StoreLocation =
@@ -15,15 +14,14 @@ export type StoreLocation =
  * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
-  const repository = new DatabasePlantsRepository(createDriver(location));
-  new Logger('PlantStore').log(`Storing plants in ${repository.name}`);
+  const driver =
+    'sqlite' in location
+      ? new SqliteDriver(location.sqlite)
+      : new (loadPostgres().PostgresDriver)(location.postgres);
+  const repository = new DatabasePlantsRepository(driver);
+  new Logger('PlantStore').log(`Storing plants in ${driver.name}`);
   await repository.start();
   return repository;
-}
-
-function createDriver(location: StoreLocation): StoreDriver {
-  if ('sqlite' in location) return new SqliteDriver(location.sqlite);
-  return new (loadPostgres().PostgresDriver)(location.postgres);
 }
 
 /** Loads the driver. Hosts that use SQLite need not install it. */
