@@ -17,10 +17,8 @@ export function corsHeaders(
 }
 
 /**
- * Returns the additional headers of the response to a preflight, Fetch standard section 3.2.2. Allows the requested
- * headers, because the origins are listed and there are no cookies.
- * @param methods the methods of the path, as in `Allow`
- * @returns undefined unless the request is a preflight from a listed origin
+ * Returns the additional headers of the response to a preflight from a listed origin, Fetch standard section 3.2.2.
+ * Allows the requested headers, because the origins are listed and there are no cookies.
  */
 export function preflightHeaders(
   { method, headers }: FastifyRequest,

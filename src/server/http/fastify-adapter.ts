@@ -13,7 +13,6 @@ import { notesOf } from '../../plants/http/request';
 import { securityHeaders } from '../../plants/http/security-headers';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
-import { removePorts } from '../monitoring/client-address';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders } from './cors';
@@ -23,13 +22,12 @@ import { createTlsServer } from './tls';
 
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
+const ADDRESS_WITH_PORT = /^\[(.*)\](:\d+)?$|^([\d.]+):\d+$/;
+
 /** A connection may be without traffic for `REQUEST_TIMEOUT` and this time. Every response is sent within 20 seconds. */
 const RESPONSE_TIME_MS = 30_000;
 
-/**
- * Creates the Fastify adapter of the service, for Nest's `bodyParser: false`. Errors raised below Nest have the Error
- * body. Before it closes, it waits for the responses of accepted requests, up to a limit.
- */
+/** Creates the adapter of the service, for Nest's `bodyParser: false`. Errors below Nest have the Error body, too. */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const { corsOrigins } = settings;
   const server = createServer(settings);
@@ -104,6 +102,12 @@ function createServer(settings: Settings): Server {
     );
   });
   return server.setTimeout(settings.requestTimeout + RESPONSE_TIME_MS);
+}
+
+/** Removes the ports that some proxies add to `X-Forwarded-For`: `192.0.2.1:80` or `[2001:db8::1]:80`. */
+function removePorts(forwarded: string): string {
+  const hops = forwarded.split(',').map((hop) => hop.trim().replace(ADDRESS_WITH_PORT, '$1$3'));
+  return hops.join(', ');
 }
 
 /** Returns the client's `X-Request-Id` if it cannot harm a terminal or a log, otherwise a new id. */

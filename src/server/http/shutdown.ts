@@ -24,7 +24,6 @@ const MAX_ACCEPT_TURNS = 1000;
 /**
  * Closes the application on SIGTERM, SIGINT and SIGHUP. It reports not ready at once, closes after the grace,
  * and exits with code 0. A second signal ends the process at once, and so does SHUTDOWN_TIMEOUT.
- *
  * If only a restart can make the store usable again, it closes without the grace, waits a second for incomplete requests,
  * and exits with code 1, so that its supervisor restarts it.
  * @param onFailure called when closing fails, to end the process

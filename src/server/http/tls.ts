@@ -21,11 +21,7 @@ export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
   }
 }
 
-/**
- * Creates a server that reloads the certificate and key for new connections when the files change. Keeps the last valid
- * pair while they are invalid.
- * @throws OperatorError when the certificate or its key cannot be used
- */
+/** Creates a server that reloads changed files for new connections. Throws like {@link readTls}. */
 export function createTlsServer(files: TlsFiles, settings: { headersTimeout: number }): Server {
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;
@@ -37,21 +33,6 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
     pair.stop();
   });
   return server;
-}
-
-/** Explains in a sentence that a certificate of a chain in PEM has expired, or is not valid yet. */
-export function findValidityError(chain: Buffer): string | undefined {
-  // The file may contain the key, too.
-  const certificates =
-    chain.toString().match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? [];
-  const now = new Date();
-  const invalid = certificates
-    .map((pem) => new X509Certificate(pem))
-    .find(({ validFromDate, validToDate }) => now < validFromDate || validToDate < now);
-  return (
-    invalid &&
-    `A certificate in TLS_CERT is valid only from ${invalid.validFrom} to ${invalid.validTo}.`
-  );
 }
 
 function parsePair(cert: Buffer, key: Buffer): KeyPair {
