@@ -18,7 +18,9 @@ export function createAndPrintToken({
   ...rest
 }: Options): void {
   if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');
-  writeFileSync(1, `${createToken(file, { ...rest, scopes })}\n`);
+  createToken(file, { ...rest, scopes }, (token) => {
+    writeFileSync(1, `${token}\n`);
+  });
 }
 
 export function parseName(text: string): string {

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -91,6 +91,7 @@ describe('the command line', () => {
     it.each(['export', 'check', 'health', 'token create --file tokens.txt', '--help', '--version'])(
       'exits with code 1 when the output of %s cannot be written',
       async (command) => {
+        writeFileSync(join(folder, 'tokens.txt'), '');
         const environment = { DATABASE_URL: 'sqlite:plants.db', AUTH_TOKENS: TOKEN };
         await plantStore(['import'], environment, { cwd: folder, input: '{"id":1,"name":"x"}' });
         const server = createServer((_request, response) => response.end()).listen(0);
@@ -103,6 +104,7 @@ describe('the command line', () => {
         server.close();
 
         expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]*ENOSPC[^\n]*\n$/)]);
+        expect(readFileSync(join(folder, 'tokens.txt'), 'utf8')).toBe('');
       },
     );
   });

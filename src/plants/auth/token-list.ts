@@ -134,9 +134,14 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
 
 /**
  * Generates a token, and appends its digest to a token file, which is created if it is missing.
+ * @param publish called with the token first: if it throws, the file gets no digest of a token that nobody has
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
-export function createToken(file: string, { name, expires, scopes = [] }: NewToken): string {
+export function createToken(
+  file: string,
+  { name, expires, scopes = [] }: NewToken,
+  publish: (token: string) => void,
+): void {
   appendFileSync(file, '', { mode: 0o600 });
   const content = readFileSync(file);
   try {
@@ -145,6 +150,7 @@ export function createToken(file: string, { name, expires, scopes = [] }: NewTok
     throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
   }
   const token = generateToken();
+  publish(token);
   const time = expires && new Date(expires).toISOString().replace(/\.\d+/, '');
   const fields = [`sha256:${hashToken(token)}`, name, time, ...scopes.map((at) => `scope=${at}`)];
   const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
@@ -152,7 +158,6 @@ export function createToken(file: string, { name, expires, scopes = [] }: NewTok
   // A single write, so that several processes can append at once. The file is not replaced, because it may be a
   // symbolic link, or mounted into a container.
   appendFileSync(file, line, { flush: true });
-  return token;
 }
 
 /** Accepts the tokens of an immutable list. If a token is listed twice, the last one counts. */
