@@ -33,10 +33,7 @@ export class PostgresDriver implements StoreDriver {
   /** Why no store is open. */
   private failure: unknown = new Error('the store is not open');
 
-  /**
-   * @param connection a connection URL, a function that returns the current one, or settings of the driver
-   * @throws OptionError when the URL or the settings are invalid
-   */
+  /** @throws OptionError when the URL or the settings are invalid */
   constructor(private readonly connection: Connection) {
     try {
       this.readSettings();

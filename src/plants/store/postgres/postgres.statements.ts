@@ -59,9 +59,9 @@ export async function insertPlants(
   isPrepared: boolean,
 ): Promise<bigint[]> {
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
-  const query = { text: INSERT, values: [...columns, toByteas(plants)] };
+  const values = [...columns, toByteas(plants)];
   const name = isPrepared ? INSERT_NAME : undefined;
-  const rows = await commit(client, { ...query, name });
+  const rows = await commit(client, { name, text: INSERT, values });
   return rows.map(({ id }) => BigInt(id));
 }
 
