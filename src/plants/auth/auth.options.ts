@@ -76,10 +76,7 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
   return errors;
 }
 
-/**
- * Whether content fetched from a URL is protected against tampering in transit: the URL is `https:`, or
- * `http:` to a loopback address. A URL with a user or password is rejected, because URLs are logged.
- */
+/** Whether a response from a URL cannot be changed in transit. Rejects a user or password, because URLs are logged. */
 export function isTrustworthyUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url?.username !== '' || url.password !== '') return false;

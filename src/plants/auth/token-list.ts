@@ -181,8 +181,7 @@ export class TokenList {
   }
 
   /**
-   * Looks up a token; undefined if it is not listed. Not constant-time: timing may reveal parts of a digest, but a
-   * digest does not reveal the token.
+   * Undefined if the token is not listed. Timing may reveal parts of a digest, but a digest does not reveal the token.
    * @throws InvalidTokenError when it has expired
    */
   verify(digest: string): Grant | undefined {
