@@ -14,7 +14,7 @@ export class FileWatcher<T> {
   private contents: readonly Buffer[];
   private lastError = '';
   private timer?: NodeJS.Timeout;
-  private stopWatching = (): void => undefined;
+  private onChange?: ((value: T) => void) | undefined;
 
   /**
    * @param name what the files contain, for the log, such as `The token file tokens.txt`
@@ -32,25 +32,20 @@ export class FileWatcher<T> {
 
   /** Watches the files from now on. Does not keep the process running. */
   start(onChange?: (value: T) => void): void {
-    const listener = (): void => {
-      this.reload(onChange);
-    };
+    this.onChange = onChange;
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
-    for (const path of this.paths) watchFile(path, options, listener);
+    for (const path of this.paths) watchFile(path, options, this.reload);
     // Notices a change before the first look of watchFile, which is asynchronous, and one since the files were first read.
-    this.timer = setTimeout(listener, POLL_INTERVAL_MS).unref();
-    this.reload(onChange);
-    this.stopWatching = () => {
-      clearTimeout(this.timer);
-      for (const path of this.paths) unwatchFile(path, listener);
-    };
+    this.timer = setTimeout(this.reload, POLL_INTERVAL_MS).unref();
+    this.reload();
   }
 
   stop(): void {
-    this.stopWatching();
+    clearTimeout(this.timer);
+    for (const path of this.paths) unwatchFile(path, this.reload);
   }
 
-  private reload(onChange?: (value: T) => void): void {
+  private readonly reload = (): void => {
     const logger = new Logger('FileWatcher');
     try {
       const contents = this.paths.map(readRegularFile);
@@ -62,9 +57,7 @@ export class FileWatcher<T> {
     } catch (error) {
       // The reason may end without a change of the files: no descriptor was free, for example.
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => {
-        this.reload(onChange);
-      }, POLL_INTERVAL_MS).unref();
+      this.timer = setTimeout(this.reload, POLL_INTERVAL_MS).unref();
       const { message } = error as Error;
       if (!this.isValid && message === this.lastError) return;
       this.isValid = false;
@@ -73,8 +66,8 @@ export class FileWatcher<T> {
       return;
     }
     logger.log(`${this.name}: reloaded.`);
-    onChange?.(this.current);
-  }
+    this.onChange?.(this.current);
+  };
 }
 
 /** @throws Error when the file cannot be read, or is a pipe, which might never end */

@@ -1,20 +1,20 @@
 import { NotJsonError } from './errors/errors';
 import { parseInt64 } from './int64';
 
-interface Context {
-  /** The text of a number. TypeScript does not declare it. */
-  readonly source?: string;
-}
-type Parse = (
-  text: string,
-  reviver: (key: string, value: unknown, of: Context) => unknown,
-) => unknown;
-
 /**
  * Matches a text that may contain a number that `JSON.parse` rounds (with a fraction, an exponent, or more than 15
  * digits), or a nested value. The reviver takes four times as long, so that other texts are parsed without it.
  */
 const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
+
+/** Restores the `id` of a nested object too: nobody reads it. TypeScript does not declare `source`, a number's text. */
+function restoreId(
+  key: string,
+  value: unknown,
+  { source = '' }: { source?: string } = {},
+): unknown {
+  return key === 'id' && typeof value === 'number' ? (parseInt64(source) ?? value) : value;
+}
 
 /**
  * Parses JSON. An `id` that is a number whose exact value is an int64 becomes a bigint, because `JSON.parse` rounds
@@ -22,11 +22,8 @@ const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
  * @throws NotJsonError when the text is not JSON, or is nested too deeply
  */
 export function parseJson(text: string): unknown {
-  // Restores an `id` in a nested object, too. Nobody reads it.
-  const restoreId = (key: string, value: unknown, { source = '' }: Context): unknown =>
-    key === 'id' && typeof value === 'number' ? (parseInt64(source) ?? value) : value;
   try {
-    if (NEEDS_REVIVER.test(text)) return (JSON.parse as Parse)(text, restoreId);
+    if (NEEDS_REVIVER.test(text)) return JSON.parse(text, restoreId);
     const value = JSON.parse(text) as { id?: unknown } | null;
     if (typeof value?.id === 'number') value.id = BigInt(value.id);
     return value;
