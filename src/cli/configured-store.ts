@@ -23,7 +23,7 @@ export async function withRepository(
   // Log lines would mix with exported plants on standard output. Errors carry the same information.
   Logger.overrideLogger(false);
   const location = readDatabase(process.env);
-  if ('sqlite' in location && file === 'exists') {
+  if (file === 'exists' && !('postgres' in location)) {
     requireFile(resolve(location.sqlite), STORE_ADVICE);
   }
   const repository = await openRepository(location);

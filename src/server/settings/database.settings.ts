@@ -28,7 +28,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
     return parseDatabaseUrl(text ?? '', 'DATABASE_URL_FILE');
   };
   const location = readFile();
-  if ('sqlite' in location) return location;
+  if (!('postgres' in location)) return location;
   return {
     // Read again for each attempt to connect, because the file may have been replaced.
     postgres: () => {
