@@ -23,9 +23,12 @@ describe('Swagger UI in Chromium', () => {
   });
   afterEach(() => page.close());
 
+  const executeButton = () =>
+    page.locator('#operations-Plants-createPlant').getByRole('button', { name: 'Execute' });
+
   async function open(url = new URL('/docs', application.url)): Promise<void> {
     await page.goto(url.href);
-    await page.getByRole('button', { name: 'Execute' }).waitFor();
+    await executeButton().waitFor();
   }
 
   async function authorize(): Promise<void> {
@@ -39,7 +42,7 @@ describe('Swagger UI in Chromium', () => {
 
   /** Sends the request, and returns the status and the body that the page then shows. */
   async function execute(): Promise<{ status: string; body: unknown }> {
-    await page.getByRole('button', { name: 'Execute' }).click();
+    await executeButton().click();
     const response = page.locator('.live-responses-table .response');
     const status = await response.locator('.response-col_status').innerText();
     const body = await response.locator('.microlight').first().innerText();
