@@ -11,14 +11,12 @@ import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import type { PlantRange } from '../store-driver';
 import type { SqliteFailure } from './sqlite.driver';
 import { extendedCodeOf, isRowRejection } from './sqlite.errors';
-import { MEASURE_WAL } from './sqlite.wal';
 
 export interface Statements {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
   readonly selectOne: StatementSync;
   readonly selectRange: StatementSync;
-  readonly measureWal: StatementSync;
 }
 
 const COLUMNS = PLANT_COLUMNS.join(', ');
@@ -34,7 +32,6 @@ export function prepareStatements(database: DatabaseSync): Statements {
     selectRange: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
     ),
-    measureWal: database.prepare(MEASURE_WAL),
   };
   // Node.js 22 does not know the option `returnArrays` of prepare().
   statements.selectOne.setReturnArrays(true);

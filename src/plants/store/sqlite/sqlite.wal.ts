@@ -5,7 +5,7 @@
  * Tested with SQLite 3.53.4. `power-failure.slow-spec.ts` fails if this behavior changes.
  */
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { isBusy, isDiskFull } from './sqlite.errors';
 
 /** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
@@ -15,9 +15,6 @@ const WAL_LIMIT_BYTES = 2 ** 25;
 const CHECKPOINT_PAGES = 1000;
 
 const CHUNK_BYTES = 2 ** 20;
-
-/** Returns the numbers of pages in the WAL and of those that were copied. Copies none. */
-export const MEASURE_WAL = 'PRAGMA wal_checkpoint(NOOP)';
 
 /** Turns on the WAL, and a sync of it at every commit. Turns off SQLite's own checkpoint, which hides its errors. */
 export function enableDurableWal(database: DatabaseSync): void {
@@ -54,9 +51,9 @@ export function rewriteWal(database: DatabaseSync, walPath: string): void {
   database.exec('ROLLBACK');
 }
 
-/** Whether the WAL has many pages that were not copied into the database file yet. */
-export function isWalLarge(measureWal: StatementSync): boolean {
-  const { log, checkpointed } = measureWal.get() ?? {};
+/** Whether the WAL has many pages that were not copied into the database file yet. Copies none. */
+export function isWalLarge(database: DatabaseSync): boolean {
+  const { log, checkpointed } = database.prepare('PRAGMA wal_checkpoint(NOOP)').get() ?? {};
   return Number(log) - Number(checkpointed) >= CHECKPOINT_PAGES;
 }
 

@@ -62,7 +62,7 @@ function reply(store: Store, request: SqliteRequest): SqliteReply {
 function copyLargeWal(store: Store): void {
   plantsSinceMeasurement = 0;
   try {
-    if (isWalLarge(store.measureWal)) checkpoint(store.database);
+    if (isWalLarge(store.database)) checkpoint(store.database);
   } catch (error) {
     closeWithoutCheckpoint(store.database, path);
     throw new Error(describeError(error, path), { cause: error });
