@@ -8,11 +8,7 @@ import { parseInt64 } from './int64';
 const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
 
 /** Restores the `id` of a nested object too: nobody reads it. TypeScript does not declare `source`, a number's text. */
-function restoreId(
-  key: string,
-  value: unknown,
-  { source = '' }: { source?: string } = {},
-): unknown {
+function reviveId(key: string, value: unknown, { source = '' }: { source?: string } = {}): unknown {
   return key === 'id' && typeof value === 'number' ? (parseInt64(source) ?? value) : value;
 }
 
@@ -23,7 +19,7 @@ function restoreId(
  */
 export function parseJson(text: string): unknown {
   try {
-    if (NEEDS_REVIVER.test(text)) return JSON.parse(text, restoreId);
+    if (NEEDS_REVIVER.test(text)) return JSON.parse(text, reviveId);
     const value = JSON.parse(text) as { id?: unknown } | null;
     if (typeof value?.id === 'number') value.id = BigInt(value.id);
     return value;

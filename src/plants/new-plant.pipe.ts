@@ -45,10 +45,7 @@ function parseBytes(bytes: Buffer, limit: number): unknown {
   return parseJson(bytes.toString());
 }
 
-/**
- * Reads the body of a request that nobody has read, up to a limit in bytes.
- * @throws MalformedRequestError when the client disconnects before the end of the body
- */
+/** Reads an unread body. @throws PlantStoreError when it is larger than the limit in bytes, or incomplete */
 function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
