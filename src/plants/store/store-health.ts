@@ -6,12 +6,8 @@ import { type StoreDriver, StoreFailure } from './store-driver';
 export const SLOW_COMMIT_MS = 2000;
 
 /**
- * Whether a store works. It has two states:
- *
- * - `working`: the store accepts plants. It is ready.
- * - `recovering`: it accepts none. The first probe that succeeds in time makes it `working`.
- *
- * Only the repository calls it. Each reason is logged once, and so is the return to `working`.
+ * Whether a store works. A store that has failed or is slow recovers: it accepts no plants until a probe succeeds in
+ * time. Only the repository calls it. Each reason is logged once, and so is the end of the recovery.
  */
 export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
