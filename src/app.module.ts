@@ -25,10 +25,8 @@ import { Recorder } from './server/monitoring/recorder';
  */
 @Module({})
 export class AppModule {
-  static register(
-    { database, bodyLimit, auth, rateLimit }: Settings,
-    metrics: Metrics,
-  ): DynamicModule {
+  static register(settings: Settings, metrics: Metrics): DynamicModule {
+    const { database, bodyLimit, auth, rateLimit } = settings;
     return {
       module: this,
       imports: [PlantsModule.forRoot({ guard: false, bodyLimit, ...database })],

@@ -50,9 +50,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     // No Express middleware is used here.
     skipMiddie: true,
     rewriteUrl,
-    clientErrorHandler: (error, socket) => {
-      connections.handleError(error, socket);
-    },
+    clientErrorHandler: connections.handleError.bind(connections),
   });
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.

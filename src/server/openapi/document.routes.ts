@@ -3,10 +3,7 @@ import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { createDocument } from './document';
 
-/**
- * Headers of the Swagger UI page: it may load only files from this server. Inline styles are allowed,
- * because the page of `@nestjs/swagger` has some. Its style sheet contains icons as `data:` URLs.
- */
+/** The Swagger UI page may load only files of this server. It has inline styles, and icons in `data:` URLs. */
 const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
@@ -14,10 +11,7 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/**
- * Serves the document at `/openapi.json`, and Swagger UI at `/docs`. Both are public, because Nest's guards do
- * not apply to these routes.
- */
+/** Serves `/openapi.json` and Swagger UI at `/docs`, both public because Nest's guards do not apply to them. */
 export function serveDocument(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   instance.addHook('onRoute', (route) => {

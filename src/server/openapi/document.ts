@@ -26,7 +26,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  for (const operation of operationsOf(document)) {
+  for (const operation of Object.values(document.paths).flatMap<Operation>(Object.values)) {
     const { responses } = operation;
     operation.security = [{ bearerAuth: [] }];
     Object.assign(
@@ -43,10 +43,6 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   delete document.info.contact;
   // Only a host's document needs the prefix of schema names.
   return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
-}
-
-function operationsOf({ paths }: OpenAPIObject): Operation[] {
-  return Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
 }
 
 interface Operation {

@@ -10,9 +10,8 @@ import { readTls } from '../http/tls';
 import { formatForOperator, type Settings } from './environment';
 
 /**
- * Checks the files of the settings before the service opens them, so that a failed start reports all that cannot be
- * used. Logs nothing and creates no files.
- * @throws OperatorError with one line per problem
+ * Checks the files of the settings before the service opens them. Logs nothing and creates no files.
+ * @throws OperatorError with a line for each file that cannot be used
  */
 export function assertUsableFiles({ auth, tls, database }: Settings): void {
   // The service logs the same warnings when it opens the files.

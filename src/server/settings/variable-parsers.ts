@@ -77,12 +77,8 @@ export const size = quantity(
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
-export interface RateLimit {
-  /** The number of requests that a caller may send within the window. */
-  readonly quota: number;
-  /** In seconds. */
-  readonly window: number;
-}
+/** A caller may send `quota` requests in `window` seconds. */
+export type RateLimit = Readonly<Record<'quota' | 'window', number>>;
 
 export const rate: Parser<RateLimit> = {
   expected:

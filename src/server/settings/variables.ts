@@ -64,11 +64,7 @@ export type Values<T extends Table> = {
   readonly [Name in keyof T]: T[Name] extends Variable<infer Value> ? Value : never;
 };
 
-export const VARIABLES = Object.values<Variable<unknown>>({
-  ...SETTINGS,
-  ...AUTH,
-  ...DATABASE,
-});
+export const VARIABLES = Object.values<Variable<unknown>>({ ...SETTINGS, ...AUTH, ...DATABASE });
 
 /** @param errors gets a sentence for each invalid variable */
 export function readVariables<T extends Table>(
