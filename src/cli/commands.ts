@@ -17,17 +17,12 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
-    process.exit(report(error));
+    // commander has printed its message. It also throws after printing the help or the version.
+    if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : 2);
+    // Otherwise the reader of the output has closed the pipe.
+    if ((error as { code?: unknown }).code !== 'EPIPE') console.error(formatForOperator(error));
+    process.exit(error instanceof UsageError ? 2 : 1);
   }
-}
-
-function report(error: unknown): number {
-  // commander has printed its message. It also throws after printing the help or the version.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  // The reader of the output has closed the pipe.
-  if ((error as { code?: unknown }).code === 'EPIPE') return 1;
-  console.error(formatForOperator(error));
-  return error instanceof UsageError ? 2 : 1;
 }
 
 function createProgram(): Command {
@@ -56,7 +51,17 @@ function createProgram(): Command {
     .description('check whether the service at HOST and HEALTH_PORT or PORT is live')
     .option('--ready', 'check whether it is ready, that is, whether it commits plants in time')
     .action(({ ready }: { ready?: true }) => checkHealth(ready ? 'ready' : 'live'));
-  addTokenCreate(program.command('token').description('create tokens'));
+  const token = program.command('token').description('create tokens');
+  token
+    .command('create')
+    .description('create a token, print it, and append its digest to a token file')
+    .option('--name <name>', 'the name of the caller that uses the token', parseName)
+    .option('--expires <duration>', 'how long the token is valid, such as 12h or 90d', parseExpiry)
+    .addOption(
+      new Option('--scope <scope...>', 'what the token may do (default: all)').choices(scopes),
+    )
+    .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
+    .action(createAndPrintToken);
   for (const command of program.commands) {
     // Not `--env-file`: Node.js would read that itself. Commander would ignore all but the last of several files.
     const add = (file: string): void => {
@@ -93,17 +98,4 @@ function addDataCommands(program: Command): void {
     .description('replace a SQLite store with a backup; stop the service first')
     .argument('<file>', 'the backup to restore')
     .action(restore);
-}
-
-function addTokenCreate(group: Command): void {
-  group
-    .command('create')
-    .description('create a token, print it, and append its digest to a token file')
-    .option('--name <name>', 'the name of the caller that uses the token', parseName)
-    .option('--expires <duration>', 'how long the token is valid, such as 12h or 90d', parseExpiry)
-    .addOption(
-      new Option('--scope <scope...>', 'what the token may do (default: all)').choices(scopes),
-    )
-    .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
-    .action(createAndPrintToken);
 }

@@ -43,9 +43,8 @@ export async function withRepository(
 }
 
 /**
- * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links if
- * the file exists.
- * @throws UsageError when the environment configures a PostgreSQL database
+ * Returns the path of the configured SQLite file: absolute, and without symbolic links if the file exists.
+ * @throws UsageError when PostgreSQL is configured
  */
 export function requireSqlitePath(): string {
   const store = readDatabase(process.env);

@@ -3,10 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { readText } from '../server/settings/variable-text';
 
-/**
- * Checks the health of the running service. This file imports no more of the service, which would take many times
- * the CPU time and memory.
- */
+/** Checks the health of the running service. Importing the service would take many times the CPU time and memory. */
 export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
   let server = 'the service';
   try {
@@ -14,7 +11,7 @@ export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
     const port = readText('HEALTH_PORT') ?? readText('PORT') ?? 3000;
     server = `${host} port ${port}`;
     const get = readText('TLS_CERT') ? (await import('node:https')).get : getPlain;
-    const options = {
+    const request = get({
       host,
       port,
       path: `/health/${state}`,
@@ -22,8 +19,7 @@ export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
       signal: AbortSignal.timeout(5000),
       // The certificate need not be valid for this address, because the request contains no secrets.
       rejectUnauthorized: false,
-    };
-    const request = get(options);
+    });
     const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
     request.destroy();
     if (statusCode !== 200) throw new Error(`it returned status ${statusCode}`);

@@ -34,8 +34,8 @@ type Line = readonly [number: number, bytes: string];
 type Counts = Record<'stored' | 'present' | 'conflicting' | 'invalid', number>;
 
 /**
- * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with
- * this id and other content is already stored.
+ * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with this id and
+ * other content is already stored.
  * @param file undefined or `-` for standard input
  */
 export async function importFile(file = '-'): Promise<void> {
@@ -61,7 +61,15 @@ export async function importLines(
   repository: PlantsRepository,
   counts: Counts,
 ): Promise<void> {
-  for await (const batch of readBatches(input)) await storeBatch(batch, repository, counts);
+  for await (const batch of readBatches(input)) {
+    const start = performance.now();
+    const results = await Promise.all(batch.map(([, bytes]) => storeLine(bytes, repository)));
+    for (const [at, [result, reason]] of results.entries()) {
+      counts[result]++;
+      if (reason !== undefined) console.error(`Line ${batch[at]?.[0]}: ${reason}`);
+    }
+    await setTimeout((performance.now() - start) * PAUSE_FRACTION);
+  }
 }
 
 /** Reads the lines of a file that are not empty. Skips a leading byte order mark. */
@@ -92,20 +100,6 @@ async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
     throw new OperatorError(`Line ${number + 1} cannot be read: ${reason}.`, { cause });
   }
   yield batch;
-}
-
-async function storeBatch(
-  batch: readonly Line[],
-  repository: PlantsRepository,
-  counts: Counts,
-): Promise<void> {
-  const start = performance.now();
-  const results = await Promise.all(batch.map(([, bytes]) => storeLine(bytes, repository)));
-  for (const [at, [result, reason]] of results.entries()) {
-    counts[result]++;
-    if (reason !== undefined) console.error(`Line ${batch[at]?.[0]}: ${reason}`);
-  }
-  await setTimeout((performance.now() - start) * PAUSE_FRACTION);
 }
 
 /**

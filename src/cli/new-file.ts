@@ -60,11 +60,7 @@ function assertFree(file: string): void {
   throw new OperatorError(`${file} already exists. Choose another file name.`);
 }
 
-/**
- * Checks that a file that a command reads exists.
- * @param advice what to do if the file cannot be read, as a sentence
- * @throws OperatorError when the file does not exist or is not a regular file
- */
+/** @throws OperatorError, which ends with the advice, when the file does not exist or is not a regular file */
 export function requireFile(path: string, advice: string): void {
   const status = fs.statSync(path, { throwIfNoEntry: false });
   if (!status) throw new OperatorError(`${path} does not exist. ${advice}`);

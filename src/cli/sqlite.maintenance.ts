@@ -26,8 +26,7 @@ export function describeSqlite(file: string): string {
 
 /**
  * Copies a database to an empty file, and checks the copy, while other processes may read and write. The copy contains
- * everything that was committed before, and has no write-ahead log. A thread does this, so that the caller's thread can
- * handle signals.
+ * everything committed before, and has no write-ahead log. A thread does this, so that the caller can handle signals.
  * @param isBackup whether the source is a backup, which is checked too
  * @throws OperatorError when that fails
  */
