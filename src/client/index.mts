@@ -52,9 +52,8 @@ export class CreationError extends Error {
   }
 }
 
-type Fields = 'message' | 'cause' | 'error' | 'status' | 'outcome';
 /** The result of an attempt that did not succeed, as far as the client knows. */
-interface Failure extends Pick<CreationError, Fields> {
+interface Failure extends Omit<CreationError, 'name' | 'stack'> {
   readonly isFinal?: boolean;
   readonly retryAfterMs?: number | undefined;
 }
@@ -69,8 +68,6 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Matches how Node.js fails before a connection is open: system call, code (time-out, certificate) or message. */
 const CONNECT_ERRORS =
   /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|bad port)$/;
-const NO_TOKEN: Failure = { message: 'No token: timed out', outcome: 'not stored' };
-const TIMED_OUT: Failure = { message: 'No response: timed out', outcome: 'unknown' };
 const KEY_SYNTAX = '1 to 255 visible ASCII characters, bare or quoted';
 const KEY_PATTERN = /^(?:[!#-+\--~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/;
 /**
@@ -141,9 +138,10 @@ export class PlantStoreClient {
   private async attempt(call: Call, findLimit: () => number): Promise<Result> {
     const getToken = async (): Promise<string> => parseToken(await this.token());
     const token = await withTimeout(findLimit(), call.signal, getToken);
-    if (token === undefined) return NO_TOKEN;
+    if (token === undefined) return { message: 'No token: timed out', outcome: 'not stored' };
     const send = (stop: AbortSignal): Promise<Result> => this.send(call, token, stop);
-    return (await withTimeout(findLimit(), call.signal, send)) ?? TIMED_OUT;
+    const result = await withTimeout(findLimit(), call.signal, send);
+    return result ?? { message: 'No response: timed out', outcome: 'unknown' };
   }
 
   private async send({ body, key, content }: Call, token: string, signal: AbortSignal) {
@@ -203,10 +201,7 @@ function check(name: string, value: unknown, expected: string, isValid: boolean)
   throw new CreationError({ message, outcome: 'not stored' });
 }
 
-/**
- * Converts the error of `fetch`. Keeps only the message as `cause`, because the parser error of Node.js
- * contains the bytes of the response, which may repeat the token.
- */
+/** Keeps only the message as `cause`: the parser error of Node.js contains the response, which may repeat the token. */
 function toNoResponse(error: unknown): Failure {
   const causes = innermostErrors(error);
   const text = causes.map(({ message, code }) => message || (code ?? 'unknown')).join(', ');
