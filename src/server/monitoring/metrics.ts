@@ -17,9 +17,6 @@ const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
-/** The labels of requests that matched no route. Their method and path are the client's choice. */
-const UNMATCHED = { method: 'any', route: 'none' };
-
 export class Metrics {
   readonly registry = new Registry();
   private readonly registers = [this.registry];
@@ -81,7 +78,8 @@ export class Metrics {
     duration: number,
     { outcome, failure }: RequestNotes,
   ): void {
-    const labels = is404 ? UNMATCHED : { method, route: routeOptions.url };
+    // Without a route, the method and the path are the client's choice.
+    const labels = is404 ? { method: 'any', route: 'none' } : { method, route: routeOptions.url };
     this.requestDuration.observe({ ...labels, status }, duration / 1000);
     if (outcome !== undefined) this.creations.inc({ outcome });
     if (failure) this.countError(failure);
