@@ -1,6 +1,6 @@
 import type { AuthOptions } from './auth/auth.options';
 import { OptionError } from './errors/operator.error';
-import type { PlantsModuleExtras, PlantsModuleOptions } from './plants.options';
+import type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';
 
 /** The type of each option, as {@link typeOf} names it. Several are separated by " or ". */
 type Types<Options> = Readonly<Record<keyof Options, string>>;
@@ -19,6 +19,29 @@ export const AUTH_TYPES: Types<AuthOptions> = {
   jwksUrl: 'string',
   scope: 'string',
 };
+export const POSTGRES_TYPES: Types<PostgresOptions> = {
+  connectionString: 'string',
+  host: 'string',
+  port: 'number',
+  database: 'string',
+  user: 'string',
+  password: 'string or function',
+  ssl: 'boolean or object',
+  sslnegotiation: 'string',
+  enableChannelBinding: 'boolean',
+  stream: 'function',
+  keepAlive: 'boolean',
+  keepAliveInitialDelayMillis: 'number',
+  connectionTimeoutMillis: 'number',
+  statement_timeout: 'number or false',
+  query_timeout: 'number',
+  lock_timeout: 'number',
+  idle_in_transaction_session_timeout: 'number',
+  application_name: 'string',
+  fallback_application_name: 'string',
+  client_encoding: 'string',
+  options: 'string',
+};
 const EXTRA_TYPES: Types<PlantsModuleExtras> = {
   guard: 'function or false',
   repository: 'function',
@@ -34,30 +57,26 @@ export const FOR_ROOT_ASYNC_TYPES = {
   provideInjectionTokensFrom: 'list',
 };
 
-/** Every type except those of values that are not set. */
-const ANY_TYPE = 'string or number or boolean or function or object or list';
-
 /**
  * Rejects values of another type, and unknown names. TypeScript does not see them in the result of a factory, or behind
  * a `!`. They would admit "Bearer undefined", or a default would replace them: another store, or weaker protection.
- * @param types by default, any name, and any value that is set
  * @param prefix the name of the option that contains the options, such as `auth.`
  * @throws OptionError naming the option
  */
 export function assertTypes(
   options: unknown,
-  types: Readonly<Partial<Record<string, string>>> | undefined,
+  types: Readonly<Partial<Record<string, string>>>,
   prefix = '',
 ): void {
   if (typeOf(options) !== 'object') {
     throw new OptionError('options', 'The options must be an object.');
   }
   // Not only own names, because the options may be getters of a class.
-  const names = new Set([...Object.keys(types ?? {}), ...Object.keys(options as object)]);
+  const names = new Set([...Object.keys(types), ...Object.keys(options as object)]);
   for (const name of names) {
     if (!(name in (options as object))) continue;
     const option = prefix + name;
-    const expected = types ? types[name] : ANY_TYPE;
+    const expected = types[name];
     if (!expected) throw new OptionError(option, `${option} is not a known option.`);
     const value = (options as Record<string, unknown>)[name];
     const found = typeOf(value);

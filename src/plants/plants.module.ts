@@ -111,6 +111,9 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
     assertTypes(options, FOR_ROOT_ASYNC_TYPES);
+    if (!options.useFactory && !options.useClass && !options.useExisting) {
+      throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
+    }
     return super.forRootAsync(options);
   }
 

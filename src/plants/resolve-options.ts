@@ -1,7 +1,7 @@
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
 import { generateToken } from './auth/token-list';
 import { OptionError } from './errors/operator.error';
-import { assertTypes, AUTH_TYPES, OPTION_TYPES } from './option-types';
+import { assertTypes, AUTH_TYPES, OPTION_TYPES, POSTGRES_TYPES } from './option-types';
 import type { StoreLocation } from './store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import { isProduction } from './production';
@@ -25,7 +25,7 @@ export function resolveOptions(
 ): ResolvedOptions {
   assertTypes(options, OPTION_TYPES);
   const { sqlite, postgres, auth, bodyLimit = DEFAULTS.bodyLimit } = options;
-  if (typeof postgres === 'object') assertTypes(postgres, undefined, 'postgres.');
+  if (typeof postgres === 'object') assertTypes(postgres, POSTGRES_TYPES, 'postgres.');
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
     throw new OptionError('bodyLimit', 'bodyLimit must be a positive integer.');
   }
