@@ -6,7 +6,7 @@ import { JwtVerifier } from '../plants/auth/jwt.verifier';
 import { TokenVerifier } from '../plants/auth/token-verifier';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
-import { readTls } from '../server/http/tls';
+import { findValidityError, readTls } from '../server/http/tls';
 
 const ignore = (): void => undefined;
 /** Errors are thrown too, and become the lines of the checks. */
@@ -68,15 +68,10 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
 /** @throws Error when the service would not start, or a client would reject the certificate because of its dates */
 function describeCertificate(files: TlsFiles): string {
   const { cert } = readTls(files).current;
-  const text = cert.toString();
-  // The file may contain the key, too.
-  for (const pem of text.match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? []) {
-    const { validFromDate, validToDate, validFrom, validTo } = new X509Certificate(pem);
-    if (validFromDate <= new Date() && new Date() <= validToDate) continue;
-    throw new Error(`A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`);
-  }
+  const error = findValidityError(cert);
+  if (error !== undefined) throw new Error(error);
   const first = new X509Certificate(cert);
-  if (!first.checkIssued(first) && text.split('-----BEGIN CERTIFICATE-').length === 2) {
+  if (!first.checkIssued(first) && cert.toString().split('-----BEGIN CERTIFICATE-').length === 2) {
     console.error(
       `TLS_CERT lacks the certificate of its issuer (${first.issuer.replaceAll('\n', ', ')}). Clients that do not have it reject the connection: append the intermediate certificates.`,
     );

@@ -83,6 +83,23 @@ describe('HTTPS', () => {
     },
   );
 
+  it('logs a warning at startup and after a reload while the certificate has expired', async () => {
+    const expired = await makePair('expired', 'ec', new Date('2020-01-01'));
+    replace('old.pem', expired.cert);
+    replace('old-key.pem', expired.private);
+    const warning = 'A certificate in TLS_CERT is valid only from .* to Jan  1 00:00:00 2020 GMT.';
+
+    const other = await home.start({ TLS_CERT: 'old.pem', TLS_KEY: 'old-key.pem' });
+    replace('cert.pem', expired.cert);
+    replace('key.pem', expired.private);
+
+    for (const each of [other, service]) {
+      expect(await each.waitForOutput(new RegExp(warning))).toHaveLength(1);
+      expect(each.lines).toContainEqual(expect.objectContaining({ context: 'TLS', level: 40 }));
+    }
+    await writePair();
+  });
+
   it('is used by `plant-store health` on both ports', async () => {
     const [, HEALTH_PORT] = await service.waitForOutput(/also on https:.*:(\d+)/);
     for (const port of [{ PORT: url.port }, { HEALTH_PORT }]) {
@@ -124,6 +141,12 @@ describe('HTTPS with the key of another pair', () => {
   });
 });
 
-function makePair(commonName: string, keyType: 'rsa' | 'ec' = 'rsa') {
-  return generate([{ name: 'commonName', value: commonName }], { keyType });
+function makePair(
+  commonName: string,
+  keyType: 'rsa' | 'ec' = 'rsa',
+  notAfterDate = new Date('2100-01-01'),
+) {
+  const notBeforeDate = new Date('2019-01-01');
+  const attributes = [{ name: 'commonName', value: commonName }];
+  return generate(attributes, { keyType, notBeforeDate, notAfterDate });
 }

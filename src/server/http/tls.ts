@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
+import { Logger } from '@nestjs/common';
 import { OperatorError } from '../../plants/errors/operator.error';
 import { FileWatcher } from '../../plants/file-watcher';
 import type { TlsFiles } from '../settings/environment';
@@ -26,13 +27,31 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;
   const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
+  const warnIfInvalid = ({ cert }: KeyPair): void => {
+    const error = findValidityError(cert);
+    if (error !== undefined) new Logger('TLS').warn(error);
+  };
+  warnIfInvalid(pair.current);
   pair.start((changed) => {
     server.setSecureContext(changed);
+    warnIfInvalid(changed);
   });
   server.once('close', () => {
     pair.stop();
   });
   return server;
+}
+
+/** Explains in a sentence why clients reject a chain in PEM now: a certificate has expired, or is not valid yet. */
+export function findValidityError(chain: Buffer): string | undefined {
+  // The file may contain the key, too.
+  const pems = chain.toString().match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? [];
+  for (const pem of pems) {
+    const { validFromDate, validToDate, validFrom, validTo } = new X509Certificate(pem);
+    if (validFromDate <= new Date() && new Date() <= validToDate) continue;
+    return `A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`;
+  }
+  return undefined;
 }
 
 function parsePair(cert: Buffer, key: Buffer): KeyPair {
