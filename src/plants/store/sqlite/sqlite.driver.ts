@@ -38,6 +38,8 @@ export class SqliteDriver implements StoreDriver {
   /** The thread commits in order: two batches would only be smaller. */
   readonly maxBatches = 1;
   private worker: Worker | undefined;
+  /** Undefined until the store is open. */
+  private onLost: ((failure: StoreFailure) => void) | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
   /** Why the store cannot be used again by this process. */
@@ -53,11 +55,12 @@ export class SqliteDriver implements StoreDriver {
 
   async open(_signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
     if (this.worker) return;
-    const reply = await this.start(onLost);
+    const reply = await this.start();
     if ('reason' in reply) {
       const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
       throw new OptionError('sqlite', message);
     }
+    this.onLost = onLost;
     logUpgrade(reply.value as number);
   }
 
@@ -81,7 +84,7 @@ export class SqliteDriver implements StoreDriver {
     if (this.worker && !this.finalFailure) await this.request({ kind: 'close' });
   }
 
-  private start(onLost: (failure: StoreFailure) => void): Promise<SqliteReply> {
+  private start(): Promise<SqliteReply> {
     // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
     const file = require.resolve('./sqlite.worker.js');
     const worker = (this.worker = new Worker(file, { workerData: this.name, name: 'sqlite' }));
@@ -91,7 +94,8 @@ export class SqliteDriver implements StoreDriver {
       for (const { resolve: reply } of this.pending.splice(0)) {
         reply({ kind: 'final', reason: endedBy });
       }
-      onLost(this.toFailure({ kind: 'final', reason: endedBy }));
+      const failure = this.toFailure({ kind: 'final', reason: endedBy });
+      this.onLost?.(failure);
     });
     worker.on('message', (reply: SqliteReply) => {
       this.pending.shift()?.resolve(reply);
