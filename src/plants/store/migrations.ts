@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+// The thread of SQLite loads this file: importing Nest here would take 10 MiB.
 
 /** One step of the schema of the table `plants`, for each kind of store. */
 export interface Migration {
@@ -33,13 +33,6 @@ export function assertKnownVersion(version: number): void {
   throw new Error(
     `the database has schema version ${version}, and this service knows versions up to ${MIGRATIONS.length}: run the newer version of the service that created it`,
   );
-}
-
-/** Logs the upgrade of a store from a version. A store that was created had the version 0. */
-export function logUpgrade(version: number): void {
-  if (version === 0 || version === MIGRATIONS.length) return;
-  const sentence = `Upgraded the store from schema version ${version} to ${MIGRATIONS.length}.`;
-  new Logger('PlantStore').log(sentence);
 }
 
 /** Describes for an operator what startup does with a schema version. */

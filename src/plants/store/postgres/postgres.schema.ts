@@ -1,7 +1,8 @@
 import type { ClientBase } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant';
 import { isProduction } from '../../production';
-import { assertKnownVersion, logUpgrade, MIGRATIONS, migrationsAfter } from '../migrations';
+import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
+import { logUpgrade } from '../store-driver';
 
 /** The columns of the table that the service uses, with their types. */
 export const COLUMNS: readonly (readonly [name: string, type: string])[] = [

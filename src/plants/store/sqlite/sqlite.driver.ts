@@ -4,8 +4,13 @@ import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
-import { logUpgrade } from '../migrations';
-import { type FailureKind, type PlantRange, type StoreDriver, StoreFailure } from '../store-driver';
+import {
+  type FailureKind,
+  logUpgrade,
+  type PlantRange,
+  type StoreDriver,
+  StoreFailure,
+} from '../store-driver';
 import { findPathError } from './sqlite.settings';
 
 /** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
