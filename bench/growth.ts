@@ -20,7 +20,7 @@ export interface Growth {
   readonly isOnOneSocket?: boolean;
 }
 
-/** What one row of the table measures. */
+/** A row of the table: a number of processes under load. */
 interface Row {
   readonly count: number;
   /** The processes whose ports are loaded. On one socket, that of the first leads to all. */

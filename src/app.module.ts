@@ -18,10 +18,8 @@ import { NestLogger } from './server/monitoring/nest-logger';
 import { Recorder } from './server/monitoring/recorder';
 
 /**
- * The standalone service: the first host of {@link PlantsModule}.
- *
- * A request first passes the hooks of `server/http/fastify-adapter`, then the guards in the order listed below, and
- * the pipe of the module, which reads the body. The filter below responds to errors of other routes.
+ * The standalone service, a host of {@link PlantsModule}. A request passes the hooks of `server/http/fastify-adapter`,
+ * then the guards in the order below, and the pipe of the module. The filter below responds to errors of other routes.
  */
 @Module({})
 export class AppModule {

@@ -8,19 +8,14 @@ import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
 import { findValidityError, readTls } from '../server/http/tls';
 
-const ignore = (): void => undefined;
-/** Errors are thrown too, and become the lines of the checks. */
-const WARNINGS_ONLY = {
-  log: ignore,
-  error: ignore,
-  warn: (text: string) => {
-    console.error(text);
-  },
-};
-
 /** Checks the settings, the store, the tokens, the keys of the issuer and the certificate. Prints no secrets. */
 export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
-  Logger.overrideLogger(WARNINGS_ONLY);
+  const ignore = (): void => undefined;
+  const warn = (text: string): void => {
+    console.error(text);
+  };
+  // Errors are thrown too, and become the lines of the checks.
+  Logger.overrideLogger({ log: ignore, error: ignore, warn });
   const { auth, tls, database } = readEnvironment(process.env);
   const { issuer, audience } = auth;
   // Each check returns a description of what it found, or throws.

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import type { Scope } from '../plants/auth/caller';
-import { createToken, isTokenName } from '../plants/auth/token-list';
+import { createToken, TOKEN_NAME } from '../plants/auth/token-list';
 import { lifetime } from '../server/settings/variable-parsers';
 import { readText } from '../server/settings/variable-text';
 import { UsageError } from './usage.error';
@@ -24,7 +24,7 @@ export function createAndPrintToken({
 }
 
 export function parseName(text: string): string {
-  if (isTokenName(text)) return text;
+  if (TOKEN_NAME.test(text)) return text;
   throw new UsageError(
     '--name must be a letter followed by up to 63 letters, digits or _.@- characters.',
   );

@@ -97,14 +97,6 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
 
   /**
    * Registers the module with options that a factory returns. Pass `guard`, `repository` and `imports` next to it.
-   *
-   * @example
-   * ```ts
-   * PlantsModule.forRootAsync({
-   *   inject: [ConfigService],
-   *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
-   * })
-   * ```
    * @throws OptionError when an option next to the factory has another type or is unknown
    */
   static override forRootAsync(

@@ -39,11 +39,22 @@ describe('the service with a token file or an issuer', () => {
     await down.stop();
     const AUTH_ISSUER = `${up.issuer} ${down.issuer}`;
     service = await home.start({ ...trust(up), AUTH_ISSUER });
+    const metrics = new URL('/metrics', await service.url());
+    const headers = { authorization: `Bearer ${tokens[0]}` };
+    /** Reads whether the keys of each issuer are valid. */
+    const readValidity = async () => {
+      const text = await (await fetch(metrics, { headers })).text();
+      return [up, down].map(({ issuer }) =>
+        Number(text.split(`plant_store_issuer_keys_valid{issuer="${issuer}"} `)[1]?.[0]),
+      );
+    };
 
     expect(await statuses()).toEqual([200, 503]);
+    expect(await readValidity()).toEqual([1, 0]);
     await down.start();
     tokens[1] = await down.requestAccessToken();
     expect(await statuses()).toEqual([200, 200]);
+    expect(await readValidity()).toEqual([1, 1]);
     expect(await post(`Bearer ${forged}`)).toBe(401);
 
     for (const provider of [up, down]) await provider.stop();

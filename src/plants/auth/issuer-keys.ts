@@ -8,6 +8,8 @@ const KEY_SET_OPTIONS = { cooldownDuration: 10_000, cacheMaxAge: 60 * 60_000 };
 
 /** The public keys of an OpenID Connect issuer. jose fetches and caches them; this adds discovery. */
 export class IssuerKeys {
+  /** Whether the last fetch succeeded. */
+  isValid = false;
   private keySet?: RemoteJWKSet;
   private fetching?: Promise<RemoteJWKSet> | undefined;
 
@@ -38,6 +40,7 @@ export class IssuerKeys {
       const url = this.jwksUrl ?? (await discoverKeysUrl(this.issuer));
       const keySet = createRemoteJWKSet(new URL(url), KEY_SET_OPTIONS);
       await keySet.reload();
+      this.isValid = true;
       return (this.keySet = keySet);
     };
     this.fetching ??= fetchKeys().finally(() => (this.fetching = undefined));
@@ -45,6 +48,7 @@ export class IssuerKeys {
   }
 
   private readonly explain = (error: Error): string => {
+    this.isValid = false;
     // The error of fetch() is only `fetch failed`.
     const { message, code = '' } = (error.cause ?? error) as NodeJS.ErrnoException;
     return `The keys of ${this.issuer} cannot be fetched: ${message || code}`;

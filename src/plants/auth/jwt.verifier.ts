@@ -29,7 +29,7 @@ interface AcceptedToken extends Grant {
 
 /** Accepts the JWT access tokens of OpenID Connect issuers, RFC 9068, with the practices of RFC 8725, and caches them. */
 export class JwtVerifier {
-  private readonly keys: ReadonlyMap<unknown, IssuerKeys>;
+  readonly keys: ReadonlyMap<unknown, IssuerKeys>;
   private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_JWTS);
   private timer?: NodeJS.Timeout;
 

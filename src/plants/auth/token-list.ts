@@ -35,7 +35,7 @@ const MIN_TOKEN_LENGTH = 16;
  */
 const TOKEN = /^(?!(?:scope|create|metrics)=*$)(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
 /** A name begins with a letter, so that a half-written time is never read as a name. */
-const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
+export const TOKEN_NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
@@ -47,10 +47,6 @@ export function hashToken(token: string): string {
   return hash('sha256', token);
 }
 
-export function isTokenName(text: string): boolean {
-  return NAME.test(text);
-}
-
 /**
  * Parses a listed token: the token itself or `sha256:` and its digest, then optionally a name, the time of
  * expiry as in RFC 3339, and scopes such as `scope=create`.
@@ -59,7 +55,7 @@ export function isTokenName(text: string): boolean {
  */
 function parseListedToken(text: string, location: string): ListedToken {
   const [token = '', ...fields] = text.split(/\s+/);
-  const name = NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
+  const name = TOKEN_NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
   const expires = TIME.test(fields[0] ?? '') ? parseTime(fields.shift() ?? '') : Infinity;
   const areScopes = fields.every((field) => allScopes.some((scope) => field === `scope=${scope}`));
   if (!TOKEN.test(token) || Number.isNaN(expires) || !areScopes) {

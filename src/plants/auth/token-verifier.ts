@@ -4,6 +4,7 @@ import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
 import type { Grant } from './caller';
+import type { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
@@ -39,6 +40,10 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     if (grant === undefined) throw new InvalidTokenError();
     if (cached === undefined) this.digests.set(token, digest);
     return grant;
+  }
+
+  get issuerKeys(): ReadonlyMap<unknown, IssuerKeys> {
+    return this.jwt?.keys ?? new Map<unknown, IssuerKeys>();
   }
 
   /** Whether the token file can be used as it is now; true if none is configured. */

@@ -104,6 +104,17 @@ export class Metrics {
     this.addGauge('plant_store_token_file_valid', '0 if AUTH_TOKENS_FILE is invalid.', () =>
       Number(verifier.isFileValid()),
     );
+    new Gauge({
+      name: 'plant_store_issuer_keys_valid',
+      help: '0 if the keys of an issuer could not be fetched.',
+      labelNames: ['issuer'],
+      registers: this.registers,
+      collect() {
+        for (const [issuer, { isValid }] of verifier.issuerKeys) {
+          this.set({ issuer: String(issuer) }, Number(isValid));
+        }
+      },
+    });
   }
 
   /** @param read called at every scrape */
