@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { contentOf, type Plant } from '../plants/plant';
+import { contentOf, type Plant } from '../plants/plant/plant';
 import { pagesOf } from '../plants/plants.repository';
 import { writeNewFile } from './new-file';
 import { withRepository } from './configured-store';

@@ -10,9 +10,9 @@ import {
   UnavailableError,
 } from '../plants/errors/errors';
 import { OperatorError } from '../plants/errors/operator.error';
-import { NewPlantDto } from '../plants/dto/plant.dto';
-import { parseJson } from '../plants/json';
-import { hasSameContent } from '../plants/plant';
+import { NewPlantDto } from '../plants/plant/plant.dto';
+import { parseJson } from '../plants/plant/json';
+import { hasSameContent } from '../plants/plant/plant';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { formatStoreError, withRepository } from './configured-store';
 

@@ -14,7 +14,7 @@ export {
   UnavailableError,
 } from './errors/errors';
 export { InMemoryPlantsRepository } from './store/in-memory-plants.repository';
-export type { CreatedPlant, Plant } from './plant';
+export type { CreatedPlant, Plant } from './plant/plant';
 export { PlantsModule } from './plants.module';
 export type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';
 export { type InsertOutcome, PlantsRepository } from './plants.repository';

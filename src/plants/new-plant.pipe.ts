@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, type PipeTransform } from '@nestjs/common';
-import { NewPlantDto } from './dto/plant.dto';
+import { NewPlantDto } from './plant/plant.dto';
 import {
   BodyTooLargeError,
   InvalidPlantError,
@@ -10,7 +10,7 @@ import {
 } from './errors/errors';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, nodeRequest, notesOf } from './http/request';
-import { parseJson } from './json';
+import { parseJson } from './plant/json';
 import { PLANTS_OPTIONS } from './plants.options';
 import type { ResolvedOptions } from './resolve-options';
 

@@ -12,7 +12,7 @@ import {
 import { BearerGuard } from './auth/bearer.guard';
 import type { Caller } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
-import { NewPlantDto, newPlantExamples, PlantDto } from './dto/plant.dto';
+import { NewPlantDto, newPlantExamples, PlantDto } from './plant/plant.dto';
 import { ErrorFilter } from './http/error.filter';
 import { CallerOfRequest, type HostRequest, HttpRequest, notesOf } from './http/request';
 import {
@@ -22,7 +22,7 @@ import {
   KEY_PATTERN,
 } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
-import { contentOf, type Plant } from './plant';
+import { contentOf, type Plant } from './plant/plant';
 import { PlantsService } from './plants.service';
 import {
   ApiBearerAuth,
@@ -31,7 +31,7 @@ import {
   ApiOkResponse,
   ApiOperation,
   ApiTags,
-} from './swagger-decorators';
+} from './plant/swagger-decorators';
 
 /** The path of the route, without the global prefix of an application. */
 export const PLANTS_PATH = 'plants';

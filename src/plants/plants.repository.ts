@@ -1,4 +1,4 @@
-import type { Plant } from './plant';
+import type { Plant } from './plant/plant';
 
 /**
  * The outcome of an insert:

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { Caller } from './auth/caller';
-import { NewPlantDto } from './dto/plant.dto';
+import { NewPlantDto } from './plant/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
-import { isInt64 } from './int64';
-import type { CreatedPlant, Plant } from './plant';
+import { isInt64 } from './plant/int64';
+import type { CreatedPlant, Plant } from './plant/plant';
 import { PlantsRepository } from './plants.repository';
 
 /** Options of {@link PlantsService.create}. */

@@ -11,7 +11,7 @@ import {
   type PlantStoreClientOptions,
   CreationError,
 } from '../../src/client/index.mjs';
-import { CONTENT_PROPERTIES, type PlantContent } from '../../src/plants/plant';
+import { CONTENT_PROPERTIES, type PlantContent } from '../../src/plants/plant/plant';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as bodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';

@@ -1,4 +1,4 @@
-import { CONTENT_PROPERTIES } from '../../src/plants/plant';
+import { CONTENT_PROPERTIES } from '../../src/plants/plant/plant';
 
 /** Creates the table as an operator may prepare it. */
 export const TABLE = `CREATE TABLE plants (id bigint PRIMARY KEY, ${CONTENT_PROPERTIES.map((column) => `${column} text`).join(', ')}, idempotency_key bytea)`;

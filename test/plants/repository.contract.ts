@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { InsertOutcome, Plant, PlantsRepository } from '../../src/plants';
-import { CONTENT_PROPERTIES } from '../../src/plants/plant';
+import { CONTENT_PROPERTIES } from '../../src/plants/plant/plant';
 
 /** A store under test, with two repositories on it. */
 export interface StoreUnderTest {

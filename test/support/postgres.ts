@@ -3,7 +3,12 @@ import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
-import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
+import {
+  type Plant,
+  PLANT_COLUMNS,
+  plantFromRow,
+  type PlantRow,
+} from '../../src/plants/plant/plant';
 import { makeFolder, removeFolder } from './folder';
 import { findFreePort } from './free-port';
 import { memoryFolder } from './run-folder';

@@ -1,5 +1,10 @@
 import { DatabaseSync } from 'node:sqlite';
-import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
+import {
+  type Plant,
+  PLANT_COLUMNS,
+  plantFromRow,
+  type PlantRow,
+} from '../../src/plants/plant/plant';
 import { HANG_MS } from './until';
 
 /** Lets a connection wait for locks, because a command that opens a file locks it exclusively for a moment. */

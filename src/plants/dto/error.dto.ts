@@ -7,7 +7,7 @@ import {
   ApiSchema,
   getSchemaPath,
   SCHEMA_PREFIX,
-} from '../swagger-decorators';
+} from '../plant/swagger-decorators';
 
 /** The body of every error response: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })

@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import { INT64_MAX, INT64_MIN } from '../int64';
-import type { Plant } from '../plant';
+import { INT64_MAX, INT64_MIN } from '../plant/int64';
+import type { Plant } from '../plant/plant';
 import { type EndedBatch, type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import { type PlantRange, type StoreDriver, StoreFailure } from './store-driver';

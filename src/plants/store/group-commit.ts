@@ -1,5 +1,5 @@
 import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
-import { textLength } from '../plant';
+import { textLength } from '../plant/plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
 import { type StoreDriver, StoreFailure } from './store-driver';

@@ -1,4 +1,4 @@
-import { hasSameContent, type Plant } from '../plant';
+import { hasSameContent, type Plant } from '../plant/plant';
 import type { InsertOutcome } from '../plants.repository';
 
 /** A plant with the digest of its idempotency key. */

@@ -1,4 +1,4 @@
-import { contentOf, type Plant } from '../plant';
+import { contentOf, type Plant } from '../plant/plant';
 import { type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from './idempotency';
 

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { OperatorError } from '../errors/operator.error';
-import type { Plant } from '../plant';
+import type { Plant } from '../plant/plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
 import { MIGRATIONS } from './migrations';

@@ -3,7 +3,7 @@ import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swag
 import { errorResponses } from '../../plants/dto/error.dto';
 import type { CatalogueEntry } from '../../plants/errors/errors';
 import { PlantsModule } from '../../plants/plants.module';
-import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
+import { SCHEMA_PREFIX } from '../../plants/plant/swagger-decorators';
 
 export function createDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()

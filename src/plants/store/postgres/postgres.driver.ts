@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client, type ClientBase, Pool, type PoolConfig } from 'pg';
 import { OptionError } from '../../errors/operator.error';
-import type { Plant } from '../../plant';
+import type { Plant } from '../../plant/plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
 import type { PlantRange, StoreDriver, StoreFailure } from '../store-driver';

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { CONTENT_PROPERTIES } from '../../plant';
+import { CONTENT_PROPERTIES } from '../../plant/plant';
 import { isProduction } from '../../production';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 import { logUpgrade } from '../store-driver';

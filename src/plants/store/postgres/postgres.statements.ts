@@ -6,7 +6,7 @@ import {
   PLANT_COLUMNS,
   plantFromRow,
   type PlantRow,
-} from '../../plant';
+} from '../../plant/plant';
 import type { KeyedPlant } from '../idempotency';
 import type { PlantRange } from '../store-driver';
 import { classifyError } from './postgres.errors';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { OptionError } from '../../errors/operator.error';
-import type { Plant } from '../../plant';
+import type { Plant } from '../../plant/plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
 import {

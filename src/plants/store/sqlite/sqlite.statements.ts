@@ -5,7 +5,7 @@ import {
   PLANT_COLUMNS,
   plantFromRow,
   type PlantRow,
-} from '../../plant';
+} from '../../plant/plant';
 import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import type { PlantRange } from '../store-driver';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { InvalidPlantError } from '../errors/errors';
-import { INT64_MAX, INT64_MIN } from '../int64';
-import { CONTENT_PROPERTIES, type Plant, type PlantContent } from '../plant';
+import { INT64_MAX, INT64_MIN } from './int64';
+import { CONTENT_PROPERTIES, type Plant, type PlantContent } from './plant';
 import { NewPlantDto } from './plant.dto';
 
 /** The rules of the contract for strings: their maximum numbers of characters, of which it has none. */

@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
-import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
-import { ApiProperty } from '../swagger-decorators';
+import { INT64_MAX, INT64_MIN, isInt64 } from './int64';
+import { ApiProperty } from './swagger-decorators';
 
 interface PropertyOptions {
   readonly description: string;

@@ -1,4 +1,4 @@
-import { NotJsonError } from './errors/errors';
+import { NotJsonError } from '../errors/errors';
 import { parseInt64 } from './int64';
 
 /**

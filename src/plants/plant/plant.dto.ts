@@ -1,7 +1,7 @@
 import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors/errors';
-import { type Plant, PLANT_COLUMNS } from '../plant';
-import { ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { type Plant, PLANT_COLUMNS } from './plant';
+import { ApiSchema, SCHEMA_PREFIX } from './swagger-decorators';
 import { Int64, Text } from './property.decorators';
 
 /** The body of the response to a create request: specification, "Plant". */
