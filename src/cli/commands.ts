@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
-import { scopes } from '../plants/auth/caller';
+import { scopes } from '../plants/http/caller';
 import { formatForOperator } from '../server/settings/environment';
 import { addSettingsFile } from '../server/settings/settings-file';
 import { version } from '../server/settings/versions';

@@ -1,6 +1,6 @@
 /** The public API of the package. */
 export type { AuthOptions } from './auth/auth.options';
-export type { Caller } from './auth/caller';
+export type { Caller } from './http/caller';
 export {
   errorCatalogue,
   type ErrorBody,

@@ -10,8 +10,8 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard } from './auth/bearer.guard';
-import type { Caller } from './auth/caller';
-import { ApiErrorResponses } from './dto/error.dto';
+import type { Caller } from './http/caller';
+import { ApiErrorResponses } from './http/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto } from './plant/plant.dto';
 import { ErrorFilter } from './http/error.filter';
 import { CallerOfRequest, type HostRequest, HttpRequest, notesOf } from './http/request';
@@ -20,7 +20,7 @@ import {
   IDEMPOTENT_REPLAYED,
   IdempotencyKey,
   KEY_PATTERN,
-} from './idempotency-key';
+} from './http/idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { contentOf, type Plant } from './plant/plant';
 import { PlantsService } from './plants.service';

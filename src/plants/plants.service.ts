@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { Caller } from './auth/caller';
+import type { Caller } from './http/caller';
 import { NewPlantDto } from './plant/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
-import { digestIdempotencyKey } from './idempotency-key';
+import { digestIdempotencyKey } from './http/idempotency-key';
 import { isInt64 } from './plant/int64';
 import type { CreatedPlant, Plant } from './plant/plant';
 import { PlantsRepository } from './plants.repository';

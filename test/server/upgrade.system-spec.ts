@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { hashToken } from '../../src/plants/auth/token-list';
-import { digestIdempotencyKey } from '../../src/plants/idempotency-key';
+import { digestIdempotencyKey } from '../../src/plants/http/idempotency-key';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { openRepository } from '../../src/plants/store/stores';
 import { readDatabase } from '../../src/server/settings/database.settings';

@@ -3,7 +3,7 @@ import type { JWTHeaderParameters, JWTPayload, JWTVerifyResult } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
-import type { Grant, Scope } from './caller';
+import type { Grant, Scope } from '../http/caller';
 import { IssuerKeys } from './issuer-keys';
 
 type JwtOptions = ServiceAuthOptions & Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;

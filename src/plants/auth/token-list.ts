@@ -7,7 +7,7 @@ import { InvalidTokenError } from '../errors/errors';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { FileWatcher } from '../file-watcher';
 import { isProduction } from '../production';
-import { type Grant, type Scope, scopes as allScopes } from './caller';
+import { type Grant, type Scope, scopes as allScopes } from '../http/caller';
 
 /** An accepted token, as the operator lists it. */
 export interface ListedToken extends Grant {

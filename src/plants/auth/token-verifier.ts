@@ -3,7 +3,7 @@ import { LruMap } from 'toad-cache';
 import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
-import type { Grant } from './caller';
+import type { Grant } from '../http/caller';
 import type { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';

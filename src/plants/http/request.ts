@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createParamDecorator } from '@nestjs/common';
-import type { Caller } from '../auth/caller';
+import type { Caller } from './caller';
 import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
 /** Notes of guard, pipe, controller and filter about a request, for each other and for metrics and logs. */

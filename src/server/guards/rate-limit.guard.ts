@@ -2,7 +2,7 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { type Caller, identifyCaller } from '../../plants/auth/caller';
+import { type Caller, identifyCaller } from '../../plants/http/caller';
 import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
 import { SkipAdmission } from './load-shedding.guard';

@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { errorResponses } from '../../plants/dto/error.dto';
+import { errorResponses } from '../../plants/http/error.dto';
 import type { CatalogueEntry } from '../../plants/errors/errors';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/plant/swagger-decorators';

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { createParamDecorator } from '@nestjs/common';
-import { type Caller, identifyCaller } from './auth/caller';
-import { InvalidIdempotencyKeyError } from './errors/errors';
-import { type HostRequest, nodeRequest } from './http/request';
+import { type Caller, identifyCaller } from './caller';
+import { InvalidIdempotencyKeyError } from '../errors/errors';
+import { type HostRequest, nodeRequest } from './request';
 
 /** The request header, draft-ietf-httpapi-idempotency-key-header-07, which expired in April 2026. */
 export const IDEMPOTENCY_KEY = 'Idempotency-Key';
