@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
 import { OperatorError, OptionError } from '../errors/operator.error';
-import { FileWatcher } from '../file-watcher';
+import { FileWatcher } from './file-watcher';
 import { isProduction } from '../production';
 import { type Grant, type Scope, scopes as allScopes } from '../http/caller';
 

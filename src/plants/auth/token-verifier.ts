@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { LruMap } from 'toad-cache';
 import { InvalidTokenError } from '../errors/errors';
-import type { FileWatcher } from '../file-watcher';
+import type { FileWatcher } from './file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
 import type { Grant } from '../http/caller';
 import type { IssuerKeys } from './issuer-keys';

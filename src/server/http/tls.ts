@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
 import { OperatorError } from '../../plants/errors/operator.error';
-import { FileWatcher } from '../../plants/file-watcher';
+import { FileWatcher } from '../../plants/auth/file-watcher';
 import type { TlsFiles } from '../settings/environment';
 
 /** A certificate chain and its private key, in PEM. */

@@ -9,9 +9,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { FileWatcher } from './file-watcher';
-import { useFolder } from '../../test/support/folder';
-import { useLog } from '../../test/support/log';
-import { until } from '../../test/support/until';
+import { useFolder } from '../../../test/support/folder';
+import { useLog } from '../../../test/support/log';
+import { until } from '../../../test/support/until';
 
 describe('FileWatcher', () => {
   const folder = useFolder();
