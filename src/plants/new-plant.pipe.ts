@@ -11,8 +11,8 @@ import {
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, nodeRequest, notesOf } from './http/request';
 import { parseJson } from './plant/json';
-import { PLANTS_OPTIONS } from './plants.options';
-import type { ResolvedOptions } from './resolve-options';
+import { PLANTS_OPTIONS } from './options/plants.options';
+import type { ResolvedOptions } from './options/resolve-options';
 
 /**
  * Reads the content of a request as a {@link NewPlantDto}. The content is exact if the body is unread, or if the host

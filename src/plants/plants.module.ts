@@ -12,17 +12,17 @@ import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
-import { assertTypes, FOR_ROOT_ASYNC_TYPES, FOR_ROOT_TYPES } from './option-types';
+import { assertTypes, FOR_ROOT_ASYNC_TYPES, FOR_ROOT_TYPES } from './options/option-types';
 import { openRepository } from './store/stores';
 import { PlantsController, protectWith } from './plants.controller';
 import {
   PLANTS_OPTIONS,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
-} from './plants.options';
+} from './options/plants.options';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
-import { type ResolvedOptions, resolveOptions } from './resolve-options';
+import { type ResolvedOptions, resolveOptions } from './options/resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');

@@ -1,4 +1,4 @@
-import { DEFAULTS } from '../../plants/plants.options';
+import { DEFAULTS } from '../../plants/options/plants.options';
 import type { OperatorError } from '../../plants/errors/operator.error';
 import * as parsers from './variable-parsers';
 import { readText } from './variable-text';

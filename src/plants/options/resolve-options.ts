@@ -1,10 +1,10 @@
-import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
-import { generateToken } from './auth/token-list';
-import { OptionError } from './errors/operator.error';
+import { type AuthOptions, isAuthConfigured, validateAuthOptions } from '../auth/auth.options';
+import { generateToken } from '../auth/token-list';
+import { OptionError } from '../errors/operator.error';
 import { assertTypes, AUTH_TYPES, OPTION_TYPES, POSTGRES_TYPES } from './option-types';
-import type { StoreLocation } from './store/stores';
+import type { StoreLocation } from '../store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
-import { isProduction } from './production';
+import { isProduction } from '../production';
 
 /** The options of the host, checked and with defaults. */
 export interface ResolvedOptions {

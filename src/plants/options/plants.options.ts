@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import type { AuthOptions } from './auth/auth.options';
-import type { PlantsRepository } from './plants.repository';
+import type { AuthOptions } from '../auth/auth.options';
+import type { PlantsRepository } from '../plants.repository';
 
 /** The injection token of {@link ResolvedOptions}. */
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');

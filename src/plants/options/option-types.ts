@@ -1,5 +1,5 @@
-import type { AuthOptions } from './auth/auth.options';
-import { OptionError } from './errors/operator.error';
+import type { AuthOptions } from '../auth/auth.options';
+import { OptionError } from '../errors/operator.error';
 import type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';
 
 /** The type of each option, as {@link typeOf} names it. Several are separated by " or ". */
