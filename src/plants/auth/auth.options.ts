@@ -1,5 +1,5 @@
 import { OptionError } from '../errors/operator.error';
-import { isLoopback } from '../loopback';
+import { isLoopback } from '../environment';
 import { parseTokenList } from './token-list';
 
 /** Which bearer tokens are accepted. The sources can be combined. */

@@ -6,7 +6,7 @@ import { Logger } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { FileWatcher } from './file-watcher';
-import { isProduction } from '../production';
+import { isProduction } from '../environment';
 import { type Grant, type Scope, scopes as allScopes } from '../http/caller';
 
 /** An accepted token, as the operator lists it. */

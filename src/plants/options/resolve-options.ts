@@ -4,7 +4,7 @@ import { OptionError } from '../errors/operator.error';
 import { assertTypes, AUTH_TYPES, OPTION_TYPES, POSTGRES_TYPES } from './option-types';
 import type { StoreLocation } from '../store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
-import { isProduction } from '../production';
+import { isProduction } from '../environment';
 
 /** The options of the host, checked and with defaults. */
 export interface ResolvedOptions {

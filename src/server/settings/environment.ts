@@ -6,7 +6,7 @@ import {
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { lacksTls } from '../../plants/store/postgres/postgres.settings';
 import type { StoreLocation } from '../../plants/store/stores';
-import { isProduction } from '../../plants/production';
+import { isProduction } from '../../plants/environment';
 import { databaseVariableName, readDatabase } from './database.settings';
 import { AUTH, findUnknownVariables, readVariables, SETTINGS, type Values } from './variables';
 

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant/plant';
-import { isProduction } from '../../production';
+import { isProduction } from '../../environment';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 import { logUpgrade } from '../store-driver';
 

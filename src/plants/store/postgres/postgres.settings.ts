@@ -2,7 +2,7 @@ import { checkServerIdentity, type ConnectionOptions } from 'node:tls';
 import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { OptionError } from '../../errors/operator.error';
-import { isLoopback } from '../../loopback';
+import { isLoopback } from '../../environment';
 import { findUrlError, parseUrl, SSL_MODES } from './postgres.url';
 
 /** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
