@@ -1,5 +1,5 @@
-import './server/http/signals';
-import './server/settings/versions';
+import './server/process/signals';
+import './server/process/versions';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { isAuthConfigured } from './plants/auth/auth.options';
@@ -7,8 +7,8 @@ import { generateToken } from './plants/auth/token-list';
 import { PLANTS_PATH } from './plants/plants.controller';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { assertUsableFiles } from './server/settings/usable-files';
-import { listen } from './server/http/listen';
-import { handleShutdown } from './server/http/shutdown';
+import { listen } from './server/process/listen';
+import { handleShutdown } from './server/process/shutdown';
 
 async function main(): Promise<void> {
   const environment = readEnvironment(process.env);

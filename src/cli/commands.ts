@@ -3,7 +3,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { scopes } from '../plants/http/caller';
 import { formatForOperator } from '../server/settings/environment';
 import { addSettingsFile } from '../server/settings/settings-file';
-import { version } from '../server/settings/versions';
+import { version } from '../server/process/versions';
 import { backUp } from './backup.command';
 import { check } from './check.command';
 import { exportTo } from './export.command';

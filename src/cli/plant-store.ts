@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '../server/settings/versions';
+import '../server/process/versions';
 import { checkHealth } from './health.command';
 
 const args = process.argv.slice(2);
@@ -7,7 +7,7 @@ const [command = 'serve'] = args;
 const line = args.join(' ');
 
 // The default command is `serve`. A signal ends other commands.
-if (command === 'serve' || command.startsWith('-')) void import('../server/http/signals.js');
+if (command === 'serve' || command.startsWith('-')) void import('../server/process/signals.js');
 
 // Containers check their health often, so this loads neither the service nor commander.
 if (line === 'health') void checkHealth('live');

@@ -17,7 +17,7 @@ import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders } from './cors';
 import { addRoutingHook, rewriteUrl } from './routing';
-import { waitForClients } from './shutdown';
+import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
 
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
