@@ -6,7 +6,7 @@ import { isAuthConfigured } from './plants/auth/auth.options';
 import { generateToken } from './plants/auth/token-list';
 import { PLANTS_PATH } from './plants/plants.controller';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
-import { assertUsableFiles } from './server/settings/usable-files';
+import { assertUsableFiles } from './server/process/usable-files';
 import { listen } from './server/process/listen';
 import { handleShutdown } from './server/process/shutdown';
 

@@ -7,7 +7,7 @@ import { openTokenFile } from '../../plants/auth/token-list';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { assertUsableFile } from '../../plants/store/sqlite/sqlite.files';
 import { readTls } from '../http/tls';
-import { formatForOperator, type Settings } from './environment';
+import { formatForOperator, type Settings } from '../settings/environment';
 
 /**
  * Checks the files of the settings before the service opens them. Logs nothing and creates no files.

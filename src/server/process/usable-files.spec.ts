@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
 import { useLog } from '../../../test/support/log';
-import { readEnvironment } from './environment';
+import { readEnvironment } from '../settings/environment';
 import { assertUsableFiles } from './usable-files';
 
 const log = useLog();
