@@ -16,10 +16,7 @@ export {
 export { InMemoryPlantsRepository } from './store/in-memory-plants.repository';
 export type { CreatedPlant, Plant } from './plant/plant';
 export { PlantsModule } from './plants.module';
-export type {
-  PlantsModuleExtras,
-  PlantsModuleOptions,
-  PostgresOptions,
-} from './options/plants.options';
+export type { PlantsModuleExtras, PlantsModuleOptions } from './options/plants.options';
+export type { PostgresOptions } from './store/postgres/postgres.options';
 export { type InsertOutcome, PlantsRepository } from './plants.repository';
 export { type CreatePlantOptions, PlantsService } from './plants.service';

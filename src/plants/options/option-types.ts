@@ -1,6 +1,7 @@
 import type { AuthOptions } from '../auth/auth.options';
 import { OptionError } from '../errors/operator.error';
-import type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';
+import type { PostgresOptions } from '../store/postgres/postgres.options';
+import type { PlantsModuleExtras, PlantsModuleOptions } from './plants.options';
 
 /** The type of each option, as {@link typeOf} names it. Several are separated by " or ". */
 type Types<Options> = Readonly<Record<keyof Options, string>>;

@@ -1,9 +1,7 @@
-import { Logger } from '@nestjs/common';
 import { OperatorError } from '../errors/operator.error';
 import type { Plant } from '../plant/plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
-import { MIGRATIONS } from './migrations';
 
 /** The plants whose ids are in a range, bounds included. */
 export interface PlantRange {
@@ -75,11 +73,4 @@ export interface StoreDriver {
 
   /** @throws StoreFailure when the disk fails. The plants that were acknowledged are stored all the same */
   close(): Promise<void>;
-}
-
-/** Logs the upgrade of a store from a version. A store that was created had the version 0. */
-export function logUpgrade(version: number): void {
-  if (version === 0 || version === MIGRATIONS.length) return;
-  const sentence = `Upgraded the store from schema version ${version} to ${MIGRATIONS.length}.`;
-  new Logger('PlantStore').log(sentence);
 }

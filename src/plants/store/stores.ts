@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { PostgresOptions } from '../options/plants.options';
+import type { PostgresOptions } from './postgres/postgres.options';
 import { DatabasePlantsRepository } from './database-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
 import { SqliteDriver } from './sqlite/sqlite.driver';

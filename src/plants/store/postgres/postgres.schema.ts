@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant/plant';
 import { isProduction } from '../../environment';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
-import { logUpgrade } from '../store-driver';
+import { logUpgrade } from '../upgrade-log';
 
 /** The columns of the table that the service uses, with their types. */
 export const COLUMNS: readonly (readonly [name: string, type: string])[] = [

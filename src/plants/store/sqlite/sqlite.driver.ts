@@ -4,13 +4,8 @@ import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
-import {
-  type FailureKind,
-  logUpgrade,
-  type PlantRange,
-  type StoreDriver,
-  StoreFailure,
-} from '../store-driver';
+import { type FailureKind, type PlantRange, type StoreDriver, StoreFailure } from '../store-driver';
+import { logUpgrade } from '../upgrade-log';
 import { findPathError } from './sqlite.settings';
 
 /** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
