@@ -6,7 +6,6 @@ import { isAuthConfigured } from './plants/auth/auth.options';
 import { generateToken } from './plants/auth/token-list';
 import { PLANTS_PATH } from './plants/plants.controller';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
-import { assertUsableFiles } from './server/process/usable-files';
 import { listen } from './server/process/listen';
 import { handleShutdown } from './server/process/shutdown';
 
@@ -15,7 +14,6 @@ async function main(): Promise<void> {
   const temporaryToken = isAuthConfigured(environment.auth) ? undefined : generateToken();
   const auth = temporaryToken === undefined ? environment.auth : { tokens: [temporaryToken] };
   const settings = { ...environment, auth };
-  assertUsableFiles(settings);
   const app = await createApplication(settings);
   handleShutdown(app, settings, exitWithError);
   await listen(app, settings, exitWithError);
