@@ -13,7 +13,26 @@ const outside = {
 };
 const commands = { regex: '^\\.{1,2}/cli(?:/|$)', message: 'The server must not import CLI code.' };
 const client = { regex: '^\\.+/client(?:/|$)', message: 'Do not import the client here.' };
+const folder = { regex: '^[./]+$', message: 'Import a file, not a folder.' };
 const anything = { regex: '', message: 'The client must not import anything.' };
+
+/** The folders and root files of `src/plants`. Each may import itself and what follows it. */
+const plantsOrder = [
+  ['index'],
+  ['plants.module'],
+  ['plants.controller'],
+  ['new-plant.pipe'],
+  ['options'],
+  ['auth', 'plants.service'],
+  ['http'],
+  ['store'],
+  ['plants.repository'],
+  ['plant'],
+  ['errors'],
+];
+
+/** The folders of `src/server`. Each may import itself and what follows it. */
+const serverOrder = [['openapi'], ['http'], ['process'], ['monitoring'], ['guards'], ['settings']];
 
 /**
  * @param {string[]} files
@@ -24,6 +43,25 @@ const restrictImports = (files, ...patterns) => ({
   ignores: ['**/*.spec.ts'],
   rules: { 'no-restricted-imports': ['error', { patterns }] },
 });
+
+/**
+ * Forbids imports against an order of folders. ESLint applies only the last rule that matches a file, so these rules
+ * repeat the patterns of the whole tree.
+ * @param {string} root
+ * @param {string[][]} order
+ * @param {...{ regex: string, message: string }} patterns
+ */
+const restrictOrder = (root, order, ...patterns) =>
+  order.map((names, at) => {
+    const previous = order.slice(0, at).flat();
+    const escaped = previous.map((name) => name.replace('.', '\\.')).join('|');
+    const upward = {
+      regex: `^\\.{1,2}/(?:\\.\\./)*(?:${escaped})(?:/|$)`,
+      message: `In ${root}, ${names.join(' and ')} must not import ${previous.join(', ')}.`,
+    };
+    const files = names.flatMap((name) => [`${root}/${name}.ts`, `${root}/${name}/**`]);
+    return restrictImports(files, ...patterns, ...(at > 0 ? [upward] : []));
+  });
 
 /** Files that import packages of `test/package.json`. They are linted where these packages are installed. */
 const needTestPackages = [
@@ -73,8 +111,10 @@ module.exports = defineConfig(
     },
   },
   restrictImports(['src/*.ts', 'src/server/**'], client, commands),
+  restrictOrder('src/server', serverOrder, client, commands),
   restrictImports(['src/cli/**'], client),
-  restrictImports(['src/plants/**'], outside),
+  restrictImports(['src/plants/**'], outside, folder),
+  restrictOrder('src/plants', plantsOrder, outside, folder),
   restrictImports(['src/client/*.mts'], anything),
   {
     files: ['**/*.js', '**/*.cjs'],
