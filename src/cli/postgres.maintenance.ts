@@ -1,10 +1,10 @@
 import { describeVersion, MIGRATIONS } from '../plants/store/migrations';
 import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
 import { toFailure } from '../plants/store/postgres/postgres.errors';
-import { readSchema } from '../plants/store/postgres/postgres.schema';
+import { findStore } from '../plants/store/postgres/postgres.schema';
 import {
-  type Connection,
-  readSettings,
+  type PostgresLocation,
+  readPoolConfig,
   withSession,
 } from '../plants/store/postgres/postgres.settings';
 import { probe } from '../plants/store/postgres/postgres.statements';
@@ -14,10 +14,10 @@ import { probe } from '../plants/store/postgres/postgres.statements';
  * @throws OptionError when the URL or the settings are invalid
  * @throws Error stating why the service cannot use it
  */
-export async function describePostgres(where: Connection): Promise<string> {
-  const { name } = new PostgresDriver(where);
-  const store = await withSession(readSettings(where), async (session) => {
-    const found = await readSchema(session);
+export async function describePostgres(location: PostgresLocation): Promise<string> {
+  const { name } = new PostgresDriver(location);
+  const store = await withSession(readPoolConfig(location), async (session) => {
+    const found = await findStore(session);
     // Inserts rows and undoes that, as the service does before it is ready.
     if (found && (found.version ?? MIGRATIONS.length) === MIGRATIONS.length) await probe(session);
     return found;

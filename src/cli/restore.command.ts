@@ -75,11 +75,11 @@ function isSameFile(one: fs.Stats | undefined, other: fs.Stats | undefined): boo
 }
 
 /**
- * Locks a database until the returned connection is closed. Empties and deletes its write-ahead log.
- * @throws Error when another connection is open, or when the file is not a database
+ * Locks a database until the returned session is closed. Empties and deletes its write-ahead log.
+ * @throws Error when another session is open, or when the file is not a database
  */
 function lockUnusedDatabase(file: string): DatabaseSync {
-  // Fails if the file is not a database: then a connection that can write would delete the log next to it.
+  // Fails if the file is not a database: then a session that can write would delete the log next to it.
   // `immutable` makes SQLite ignore the log, take no locks and create no files.
   const location = new URL('?immutable=1', pathToFileURL(file));
   const reader = new DatabaseSync(location, { readOnly: true });

@@ -55,7 +55,7 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   try {
     if (isBackup) assertNoForeignLog(file);
     else assertUsableFile(file);
-    // A connection that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
+    // A session that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
     const readOnly = isBackup || fs.existsSync(walPathOf(file));
     database = new DatabaseSync(file, { readOnly, timeout: 5000 });
     return work(database);

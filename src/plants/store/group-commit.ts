@@ -113,12 +113,12 @@ export class GroupCommit {
 
   private startBatches(): void {
     while (this.queue.length > 0 && this.batches.size < this.driver.maxBatches) {
-      void this.commit({ plants: this.takeBatch(), hasTimedOut: false });
+      void this.runBatch({ plants: this.takeBatch(), hasTimedOut: false });
     }
     if (this.isSettled) this.onSettled?.();
   }
 
-  private async commit(batch: Batch): Promise<void> {
+  private async runBatch(batch: Batch): Promise<void> {
     const { plants } = batch;
     this.batches.add(batch);
     const start = performance.now();

@@ -21,7 +21,7 @@ const LINGER_MS = 2000;
 const MAX_REQUESTS_PER_CONNECTION = 64;
 
 /** Beyond this number of requests in progress on all connections, each of them may have only one. */
-const MAX_PIPELINED_REQUESTS = 1024;
+const MAX_REQUESTS_IN_PROGRESS = 1024;
 
 /** The errors for codes of `clientError`. Other codes of the HTTP parser mean a malformed request. */
 const CLIENT_ERRORS: Readonly<Record<string, ErrorKind>> = {
@@ -56,7 +56,7 @@ export class Connections {
       connection.last = response;
       connection.pending.push(response);
       this.total++;
-      const limit = this.total > MAX_PIPELINED_REQUESTS ? 1 : MAX_REQUESTS_PER_CONNECTION;
+      const limit = this.total > MAX_REQUESTS_IN_PROGRESS ? 1 : MAX_REQUESTS_PER_CONNECTION;
       if (connection.pending.length > limit) destroyAtOnce(socket);
       else if (!connection.isEnding) {
         response.on('close', connection.release);

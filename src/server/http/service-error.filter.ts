@@ -6,11 +6,11 @@ import { ErrorFilter } from '../../plants/http/error.filter';
 @Catch()
 export class ServiceErrorFilter extends ErrorFilter {
   override catch(exception: unknown, host: ArgumentsHost): void {
-    this.respond(toPlantStoreError(exception), host);
+    this.respond(convertError(exception), host);
   }
 }
 
-function toPlantStoreError(cause: unknown): PlantStoreError {
+function convertError(cause: unknown): PlantStoreError {
   if (cause instanceof PlantStoreError) return cause;
   const status =
     cause instanceof HttpException

@@ -8,8 +8,8 @@ import type { KeyedPlant } from '../idempotency';
 import type { PlantRange, StoreDriver, StoreFailure } from '../store-driver';
 import { insertBatch } from './insert-batch';
 import { toFailure } from './postgres.errors';
-import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
-import { type Connection, lacksTls, readSettings, withSession } from './postgres.settings';
+import { prepareStore, findStore, type FoundStore, verifySession } from './postgres.schema';
+import { type PostgresLocation, lacksTls, readPoolConfig, withSession } from './postgres.settings';
 import { probe, readPlants } from './postgres.statements';
 
 const NO_TLS_WARNING =
@@ -29,12 +29,12 @@ export class PostgresDriver implements StoreDriver {
   /** Undefined while the store is not open, or has failed. */
   private pool: Pool | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
-  private store: Schema | undefined;
+  private store: FoundStore | undefined;
   /** Why no store is open. */
   private failure: unknown = new Error('the store is not open');
 
   /** @throws OptionError when the URL or the settings are invalid */
-  constructor(private readonly connection: Connection) {
+  constructor(private readonly location: PostgresLocation) {
     try {
       this.readSettings();
     } catch (cause) {
@@ -42,7 +42,7 @@ export class PostgresDriver implements StoreDriver {
       const message = `postgres cannot be used: ${(cause as Error).message}.`;
       throw new OptionError('postgres', message, { cause });
     }
-    if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
+    if (lacksTls(location)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }
 
   async open(signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
@@ -50,7 +50,7 @@ export class PostgresDriver implements StoreDriver {
     try {
       const settings = this.readSettings();
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
-      const found = await withSession(settings, this.store ? readSchema : prepareStore);
+      const found = await withSession(settings, this.store ? findStore : prepareStore);
       if (!this.store && found?.risk) new Logger('PlantStore').warn(`${this.name}: ${found.risk}.`);
       this.store ??= found;
       this.pool = await this.openPool(settings, signal, onLost);
@@ -91,7 +91,7 @@ export class PostgresDriver implements StoreDriver {
   }
 
   private readSettings(): PoolConfig {
-    const settings = readSettings(this.connection);
+    const settings = readPoolConfig(this.location);
     // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
     const server = new Client({ ...settings, stream: undefined });
     this.name = `PostgreSQL at ${server.host}:${server.port}/${server.database ?? ''}`;

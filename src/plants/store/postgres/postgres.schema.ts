@@ -76,7 +76,7 @@ const READ_SESSION = `
 type SessionRow = Record<'plants' | 'migrations' | 'misfit' | 'risk' | 'problem', string | null>;
 
 /** A table `plants`, as it was found. If the operator prepared it, it has no version and no identity. */
-export interface Schema {
+export interface FoundStore {
   readonly version?: number;
   readonly identity?: string | undefined;
   /** Why a crash of the machine could lose plants; null if it cannot. Outside production, it is accepted. */
@@ -87,13 +87,13 @@ export interface Schema {
  * Finds the store; undefined if there is none.
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
  */
-export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
-  const { rows: sessions } = await client.query<SessionRow>(READ_SESSION);
+export async function findStore(session: ClientBase): Promise<FoundStore | undefined> {
+  const { rows: sessions } = await session.query<SessionRow>(READ_SESSION);
   const [{ plants, migrations, misfit, risk, problem }] = sessions as [SessionRow];
   const reason = problem ?? (isProduction(process.env) ? risk : null);
   if (reason !== null) throw new Error(reason);
   if (plants === null) return undefined;
-  const store = migrations === null ? undefined : await readVersion(client);
+  const store = migrations === null ? undefined : await readVersion(session);
   const { version = MIGRATIONS.length } = store ?? {};
   assertKnownVersion(version);
   // An older table gets its columns by an upgrade.
@@ -102,15 +102,18 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
 }
 
 /** @throws Error when plants could be rejected, changed or lost in this session, or when it is not in the store in use */
-export async function verifySession(client: ClientBase, store: Schema | undefined): Promise<void> {
-  const found = await readSchema(client);
+export async function verifySession(
+  session: ClientBase,
+  store: FoundStore | undefined,
+): Promise<void> {
+  const found = await findStore(session);
   if (found && found.identity === store?.identity) return;
   throw new Error(
     `this is not the store that was in use before (expected ${describe(store)}, found ${describe(found)}). Restore that store, or restart the service to use this one`,
   );
 }
 
-function describe(store: Schema | undefined): string {
+function describe(store: FoundStore | undefined): string {
   return store ? `store ${store.identity ?? 'without an identity'}` : 'no table plants';
 }
 
@@ -119,25 +122,25 @@ function describe(store: Schema | undefined): string {
  * prepared (partitioned, distributed) is never changed.
  * @throws Error when it cannot be used
  */
-export async function prepareStore(client: ClientBase): Promise<Schema | undefined> {
-  const found = await readSchema(client);
+export async function prepareStore(session: ClientBase): Promise<FoundStore | undefined> {
+  const found = await findStore(session);
   const { version = MIGRATIONS.length } = found ?? { version: 0 };
   if (version === MIGRATIONS.length) return found;
-  await migrate(client);
-  return readSchema(client);
+  await migrate(session);
+  return findStore(session);
 }
 
-async function migrate(client: ClientBase): Promise<void> {
-  await client.query(BEGIN_EXCLUSIVE);
-  const { version } = await readVersion(client);
+async function migrate(session: ClientBase): Promise<void> {
+  await session.query(BEGIN_EXCLUSIVE);
+  const { version } = await readVersion(session);
   const statements = migrationsAfter(version, 'postgres');
-  await client.query([...statements, RECORD_VERSION, 'COMMIT'].join(';'));
+  await session.query([...statements, RECORD_VERSION, 'COMMIT'].join(';'));
   logUpgrade(version);
 }
 
 async function readVersion(
-  client: ClientBase,
+  session: ClientBase,
 ): Promise<{ version: number; identity: string | undefined }> {
-  const { rows } = await client.query<{ version: string; identity: string | null }>(READ_VERSION);
+  const { rows } = await session.query<{ version: string; identity: string | null }>(READ_VERSION);
   return { version: Number(rows[0]?.version), identity: rows[0]?.identity ?? undefined };
 }

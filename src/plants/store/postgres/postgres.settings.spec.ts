@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'pg';
 import { OptionError } from '../../errors/operator.error';
-import { lacksTls, readSettings } from './postgres.settings';
+import { lacksTls, readPoolConfig } from './postgres.settings';
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -26,12 +26,12 @@ describe('lacksTls', () => {
   });
 });
 
-describe('readSettings', () => {
+describe('readPoolConfig', () => {
   it('overrides the URL by other settings', () => {
     const connectionString =
       'postgres://nobody@/plants?host=/cloudsql/a:b:c&port=5433&connect_timeout=0';
 
-    expect(readSettings({ connectionString, user: 'clerk' })).toMatchObject({
+    expect(readPoolConfig({ connectionString, user: 'clerk' })).toMatchObject({
       host: '/cloudsql/a:b:c',
       port: 5433,
       user: 'clerk',
@@ -47,7 +47,7 @@ describe('readSettings', () => {
   ])('with channel_binding=%s sets enableChannelBinding to %s', (binding, isEnabled) => {
     const url = `postgres://localhost/plants?sslmode=require&channel_binding=${binding}`;
 
-    expect(readSettings(url).enableChannelBinding).toBe(isEnabled);
+    expect(readPoolConfig(url).enableChannelBinding).toBe(isEnabled);
   });
 
   it.each(['verify_full', 'prefer', 'no-verify', ' require', 'Disable'])(
@@ -55,8 +55,8 @@ describe('readSettings', () => {
     (mode) => {
       jest.replaceProperty(process, 'env', { PGSSLMODE: mode });
 
-      expect(() => readSettings('postgres://localhost/plants')).toThrow(OptionError);
-      expect(readSettings('postgres://localhost/plants?sslmode=disable').ssl).toBe(false);
+      expect(() => readPoolConfig('postgres://localhost/plants')).toThrow(OptionError);
+      expect(readPoolConfig('postgres://localhost/plants?sslmode=disable').ssl).toBe(false);
     },
   );
 });

@@ -6,7 +6,7 @@ import { isLoopback } from '../../environment';
 import { findUrlError, parseUrl, SSL_MODES } from './postgres.url';
 
 /** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
-export type Connection = string | (() => string) | ClientConfig;
+export type PostgresLocation = string | (() => string) | ClientConfig;
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** The maximum wait for a response: TCP takes a quarter of an hour to detect a dead server. A batch has 10 seconds. */
@@ -17,11 +17,11 @@ const STATEMENT_TIMEOUT_MS = 8000;
  * @throws OptionError when the URL is invalid
  * @throws Error when a file cannot be read
  */
-export function readSettings(connection: Connection): PoolConfig {
-  const { connectionString: url, ...settings } = toObject(connection);
+export function readPoolConfig(location: PostgresLocation): PoolConfig {
+  const { connectionString: url, ...settings } = toObject(location);
   const config: UrlConfig = {
     fallback_application_name: 'plant-store',
-    // Firewalls drop a connection that is idle for minutes.
+    // Firewalls drop a session that is idle for minutes.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     ...(url !== undefined && readUrl(url)),
@@ -64,8 +64,8 @@ function readUrl(url: string): UrlConfig {
   return { ...config, enableChannelBinding: binding !== 'disable' };
 }
 
-function toObject(connection: Connection): ClientConfig {
-  const current = typeof connection === 'function' ? connection() : connection;
+function toObject(location: PostgresLocation): ClientConfig {
+  const current = typeof location === 'function' ? location() : location;
   return typeof current === 'string' ? { connectionString: current } : current;
 }
 
@@ -86,8 +86,8 @@ export async function withSession<T>(
 }
 
 /** Whether the server is another machine, and neither the URL nor the settings nor `PGSSLMODE` configure TLS. */
-export function lacksTls(connection: Connection): boolean {
-  const { connectionString = '', host, ssl } = toObject(connection);
+export function lacksTls(location: PostgresLocation): boolean {
+  const { connectionString = '', host, ssl } = toObject(location);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');
   const { PGSSLMODE = '', PGHOST } = process.env;
   const isDecided =

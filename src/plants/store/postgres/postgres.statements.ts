@@ -54,14 +54,14 @@ const READ_PAGE = `
 
 /** Commits plants with different ids in one transaction. Resolves to the ids that were inserted. */
 export async function insertPlants(
-  client: ClientBase,
+  session: ClientBase,
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const values = [...columns, toByteas(plants)];
   const name = isPrepared ? INSERT_NAME : undefined;
-  const rows = await commit(client, { name, text: INSERT, values });
+  const rows = await commitDurably(session, { name, text: INSERT, values });
   return rows.map(({ id }) => BigInt(id));
 }
 
@@ -70,29 +70,29 @@ export async function insertPlants(
  * are as durable as plants that this session inserted.
  */
 export async function findStored(
-  client: ClientBase,
+  session: ClientBase,
   plants: readonly KeyedPlant[],
 ): Promise<Map<bigint, KeyedPlant>> {
   const values = [plants.map(({ id }) => id), toByteas(plants)];
   const query = { text: FIND_STORED, values, rowMode: 'array' } as const;
-  const { rows } = await client.query<PlantRow>(query);
+  const { rows } = await session.query<PlantRow>(query);
   const found = rows.map((row) => {
     const [keyDigest, standbys] = row.slice(PLANT_COLUMNS.length) as (string | null)[];
     return { ...plantFromRow(row), keyDigest: keyDigest ?? undefined, standbys };
   });
   // A plant can be visible before it was replicated: if the wait was canceled, or the server crashed during the wait.
   if (found.some(({ keyDigest, standbys }) => keyDigest && standbys)) {
-    await commit(client, { text: EMIT_MESSAGE });
+    await commitDurably(session, { text: EMIT_MESSAGE });
   }
   return new Map(found.map((plant) => [plant.id, plant]));
 }
 
 export async function readPlants(
-  client: ClientBase,
+  session: ClientBase,
   { from, to, limit }: PlantRange,
 ): Promise<Plant[]> {
   const query = { text: READ_PAGE, values: [from, to, limit], rowMode: 'array' } as const;
-  const { rows } = await client.query<PlantRow>(query);
+  const { rows } = await session.query<PlantRow>(query);
   return rows.map(plantFromRow);
 }
 
@@ -101,22 +101,22 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
 }
 
 /** Does what a commit does, with the same privileges, locks, triggers and shards, and stores nothing. */
-export async function probe(client: ClientBase): Promise<void> {
+export async function probe(session: ClientBase): Promise<void> {
   try {
-    await client.query(INSERT_NOTHING);
+    await session.query(INSERT_NOTHING);
   } catch (error) {
     if (classifyError(error) !== 'row') throw error;
     // The table may reject only the rows of a probe.
-    await client.query(INSERT_EXISTING);
+    await session.query(INSERT_EXISTING);
   }
   try {
-    await client.query(EMIT_MESSAGE);
+    await session.query(EMIT_MESSAGE);
   } catch (error) {
     // A database that is not PostgreSQL may lack the function.
     if ((error as DatabaseError).code !== '42883') throw error;
-    await client.query('ROLLBACK TO SAVEPOINT probe');
+    await session.query('ROLLBACK TO SAVEPOINT probe');
   }
-  await commit(client, { text: 'COMMIT' });
+  await commitDurably(session, { text: 'COMMIT' });
 }
 
 /**
@@ -124,21 +124,21 @@ export async function probe(client: ClientBase): Promise<void> {
  * class 01), if the wait for a synchronous standby was canceled: then this waits again.
  * @throws Error when the transaction is committed, but a standby may lack it
  */
-async function commit(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
+async function commitDurably(session: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
   const warnings: string[] = [];
   const onNotice = ({ code, message }: Record<'code' | 'message', string | undefined>): void => {
     if (code?.startsWith('01')) warnings.push(String(message));
   };
-  client.on('notice', onNotice);
+  session.on('notice', onNotice);
   try {
-    const { rows } = await client.query<{ id: string }>(query);
+    const { rows } = await session.query<{ id: string }>(query);
     const { length } = warnings;
     if (length > 0) {
-      await client.query(EMIT_MESSAGE).catch((error: unknown) => warnings.push(String(error)));
+      await session.query(EMIT_MESSAGE).catch((error: unknown) => warnings.push(String(error)));
     }
     if (warnings.length === length) return rows;
     throw new Error(`the server warned about a commit: ${warnings.slice(length - 1).join('; ')}`);
   } finally {
-    client.off('notice', onNotice);
+    session.off('notice', onNotice);
   }
 }

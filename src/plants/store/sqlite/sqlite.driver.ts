@@ -68,7 +68,7 @@ export class SqliteDriver implements StoreDriver {
     const request = { kind: 'commit', batch } as const;
     const outcomes = await this.request<(InsertOutcome | SqliteFailure)[]>(request);
     return outcomes.map((outcome) =>
-      typeof outcome === 'string' ? outcome : this.toFailure(outcome),
+      typeof outcome === 'string' ? outcome : this.createFailure(outcome),
     );
   }
 
@@ -94,7 +94,7 @@ export class SqliteDriver implements StoreDriver {
       for (const { resolve: reply } of this.pending.splice(0)) {
         reply({ kind: 'final', reason: endedBy });
       }
-      const failure = this.toFailure({ kind: 'final', reason: endedBy });
+      const failure = this.createFailure({ kind: 'final', reason: endedBy });
       this.onLost?.(failure);
     });
     worker.on('message', (reply: SqliteReply) => {
@@ -113,7 +113,7 @@ export class SqliteDriver implements StoreDriver {
     this.worker.ref();
     this.worker.postMessage(request);
     const reply = await this.nextReply();
-    if ('reason' in reply) throw this.toFailure(reply);
+    if ('reason' in reply) throw this.createFailure(reply);
     return reply.value as Value;
   }
 
@@ -123,7 +123,7 @@ export class SqliteDriver implements StoreDriver {
     return reply.promise;
   }
 
-  private toFailure({ kind, reason, code }: SqliteFailure): StoreFailure {
+  private createFailure({ kind, reason, code }: SqliteFailure): StoreFailure {
     if (kind !== 'final') return new StoreFailure(kind, `${this.name}: ${reason}.`, code);
     return (this.finalFailure ??= new StoreFailure(
       kind,

@@ -1,7 +1,7 @@
 /**
- * The write-ahead log of a connection.
+ * The write-ahead log of a session.
  *
- * This file depends on undocumented behavior of SQLite: a read-only connection that closes last does not checkpoint.
+ * This file depends on undocumented behavior of SQLite: a read-only session that closes last does not checkpoint.
  * Tested with SQLite 3.53.4. `power-failure.slow-spec.ts` fails if this behavior changes.
  */
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
@@ -72,7 +72,7 @@ export function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE' 
 }
 
 /**
- * Closes a connection without the checkpoint that SQLite runs when the last connection of a file closes. After an I/O
+ * Closes a session without the checkpoint that SQLite runs when the last session of a file closes. After an I/O
  * error, that checkpoint could delete a WAL whose content has not reached the disk.
  */
 export function closeWithoutCheckpoint(database: DatabaseSync, path: string): void {

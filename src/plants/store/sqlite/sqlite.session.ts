@@ -16,7 +16,7 @@ const OPEN_TIMEOUT_MS = 30_000;
 /** How long each attempt to open the file waits. The process cannot exit while its thread waits in SQLite. */
 const OPEN_ATTEMPT_MS = 250;
 
-export interface Store extends Statements {
+export interface Session extends Statements {
   /** The paths of the database file and of its WAL. */
   readonly files: readonly string[];
   /** The ids that these files had when the store was opened. */
@@ -26,7 +26,7 @@ export interface Store extends Statements {
 }
 
 /** Opens the store at a path, or creates it. @throws Error when the database cannot be used */
-export function openStore(path: string): Store {
+export function openSession(path: string): Session {
   assertSafeSqlite();
   makeDirectory(dirname(path));
   const end = performance.now() + OPEN_TIMEOUT_MS;
@@ -39,7 +39,7 @@ export function openStore(path: string): Store {
   }
 }
 
-function tryToOpen(path: string): Store {
+function tryToOpen(path: string): Session {
   assertUsableFile(path);
   const isMissing = !existsSync(path);
   const database = new DatabaseSync(pathToFileURL(path), {
@@ -82,7 +82,7 @@ export function assertWritable(database: DatabaseSync): void {
  * or deleted, and those plants would be lost. Changes that other programs write into the files are not detected.
  * @throws Error when the files on the disk are others
  */
-export function assertSameFiles({ files, fileIds }: Store): void {
+export function assertSameFiles({ files, fileIds }: Session): void {
   if (readFileIds(files) === fileIds) return;
   throw new Error(
     'the database file or its write-ahead log was moved, replaced or deleted. Stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
