@@ -59,7 +59,9 @@ let openConnections = options.connections;
 
 const startedAt = process.hrtime.bigint();
 for (let count = 0; count < options.connections; count++) drive();
-setTimeout(() => (isRunning = false), options.duration * 1000).unref();
+setTimeout(() => {
+  isRunning = false;
+}, options.duration * 1000).unref();
 
 /** Opens a connection and keeps one request in progress on it. */
 function drive(): void {
@@ -133,5 +135,9 @@ function report(): void {
 
 function percentile(percent: number): number {
   let left = (requests * percent) / 100;
-  return histogram.findIndex((count) => (left -= count) <= 0) / 100;
+  const at = histogram.findIndex((count) => {
+    left -= count;
+    return left <= 0;
+  });
+  return at / 100;
 }

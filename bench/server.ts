@@ -99,7 +99,8 @@ export class Server {
 
   /** Puts load on the server until V8 has optimized the code: until its rate is steady. */
   async warmUp(): Promise<void> {
-    let [before, now] = [0, 0];
+    let before = 0;
+    let now = 0;
     for (let turn = 0; turn < 10 && Math.abs(now - before) >= now * STEADY; turn++) {
       before = now;
       now = (await this.measure(connections(64, 2))).rate ?? 0;
@@ -108,9 +109,11 @@ export class Server {
 
   /** Puts load on the server and measures it. The ids are new. */
   async measure(load: Load): Promise<Turn> {
-    const firstId = (Server.nextId += 10_000_000);
+    Server.nextId += 10_000_000;
     const options: LoadOptions = {
-      ...{ port: this.port, token: TOKEN, firstId },
+      port: this.port,
+      token: TOKEN,
+      firstId: Server.nextId,
       ...this.contestant.request,
       ...load,
     };

@@ -61,8 +61,9 @@ export async function takeTurns(
 ): Promise<readonly Measured[]> {
   const turns = new Map<Subject, Turn[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++) {
-    for (const [subject, results] of turns)
+    for (const [subject, results] of turns) {
       results.push({ load: loadavg()[0], ...(await subject.turn()) });
+    }
   }
   return subjects.map((subject) => ({
     name: subject.name,

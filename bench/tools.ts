@@ -46,7 +46,8 @@ function writePlants(plants: number, file: string): void {
 
 /** `import` into an empty store and `export` from it, on each kind of store. */
 export function dataCommands(plants: number, folder: string, postgres: PostgresServer): Subject[] {
-  const [lines, output] = [join(folder, 'plants.ndjson'), join(folder, 'output')];
+  const lines = join(folder, 'plants.ndjson');
+  const output = join(folder, 'output');
   writePlants(plants, lines);
   const file = join(folder, 'imported.db');
   const removeFile = () => {
@@ -62,7 +63,8 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
     const { seconds, peak } = await run(process.execPath, command, { DATABASE_URL: url }, output);
     return { rate: plants / seconds, peak };
   };
-  const [sqlite, postgresql] = [`sqlite:${file}`, postgres.url()];
+  const sqlite = `sqlite:${file}`;
+  const postgresql = postgres.url();
   return [
     { name: 'import, SQLite', turn: createTurn(['import', lines], sqlite, removeFile) },
     { name: 'export, SQLite', turn: createTurn(['export'], sqlite) },
@@ -84,9 +86,15 @@ async function run(
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', file, 'pipe'],
   });
-  let [output, errors, peak] = ['', '', 0];
-  child.stdout?.on('data', (text) => (output += String(text)));
-  child.stderr?.on('data', (text) => (errors += String(text)));
+  let output = '';
+  let errors = '';
+  let peak = 0;
+  child.stdout?.on('data', (text) => {
+    output += String(text);
+  });
+  child.stderr?.on('data', (text) => {
+    errors += String(text);
+  });
   // The peak can be read only while the process is running.
   const timer = setInterval(() => {
     peak = memoryOf(child).peak || peak;

@@ -65,7 +65,8 @@ describe('the command line', () => {
   });
 
   it('reads the store of each command from --settings', async () => {
-    const [file, copy] = [join(folder, 'service.env'), join(folder, 'copy.db')];
+    const file = join(folder, 'service.env');
+    const copy = join(folder, 'copy.db');
     writeFileSync(
       file,
       `DATABASE_URL=sqlite:${join(folder, 'own.db')}\nAUTH_TOKENS_FILE=tokens.txt\n`,

@@ -59,7 +59,8 @@ it('a service and commands start while another process keeps reading, and the ru
   const reader = new DatabaseSync(home.file, { readOnly: true });
   reader.exec('BEGIN; SELECT * FROM plants');
   await importPart(1);
-  let [isDone, nextId] = [false, 1e9];
+  let isDone = false;
+  let nextId = 1e9;
   const load = new Load({
     urls: [await service.url()],
     connections: 4,

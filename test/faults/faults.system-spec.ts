@@ -78,7 +78,8 @@ describe('the service', () => {
 
   it('uses its files again when they are renamed back', async () => {
     service = await home.start();
-    const [directory, other] = [dirname(home.file), join(home.folder, 'other')];
+    const directory = dirname(home.file);
+    const other = join(home.folder, 'other');
     expect(await create()).toBe(200);
 
     renameSync(directory, other);

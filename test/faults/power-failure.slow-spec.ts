@@ -19,7 +19,10 @@ describe('after a failed sync and a power failure, the store has every acknowled
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   /** Decides at random, reproducibly, which writes of the last moment have reached the disk. */
   let state = seed;
-  const isWritten = () => (state = (state * 48_271) % 2_147_483_647) % 2 === 0;
+  const drawIsWritten = (): boolean => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % 2 === 0;
+  };
 
   let creations: CreateRequest[];
   let model: DiskModel;
@@ -41,7 +44,7 @@ describe('after a failed sync and a power failure, the store has every acknowled
   function expectNothingLost(trace: string, expected: CreateRequest[]): void {
     const copy = path('copy.db');
     model.replay(trace, () => {
-      for (const writes of [() => false, isWritten, () => true]) {
+      for (const writes of [() => false, drawIsWritten, () => true]) {
         model.writeDisk(copy, writes);
         expectOutcomesMatch(expected, readPlants(copy));
         expect({ seed, integrity: checkIntegrity(copy) }).toEqual({ seed, integrity: 'ok' });

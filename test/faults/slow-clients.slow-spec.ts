@@ -34,7 +34,9 @@ it('the service disconnects 1,000 slow clients by its timeouts, and serves other
   const areDisconnected = async () => (await readMetric(url, 'http_open_connections')) < 100;
   let isOver = false;
   const disconnected = Promise.all([until(areDisconnected, DISCONNECT_LIMIT_MS), ...slow]).finally(
-    () => (isOver = true),
+    () => {
+      isOver = true;
+    },
   );
   let id = 1000;
   const next = () => (isOver ? undefined : createRequest(++id));

@@ -96,13 +96,11 @@ describe('docs/clients.md', () => {
 
     it('handles errors as the page shows', async () => {
       const program = join(home, 'errors.js');
-      const [stored, rejected, elsewhere] = [
-        await run(installNode('20.0.0'), [program], { env }),
-        await run(installNode('20.0.0'), [program], { env: { ...env, TOKEN: 'bad' } }),
-        await run(installNode('20.0.0'), [program], {
-          env: { ...env, PLANT_STORE: `${application.url.origin}/elsewhere` },
-        }),
-      ];
+      const runWith = (change: NodeJS.ProcessEnv) =>
+        run(installNode('20.0.0'), [program], { env: { ...env, ...change } });
+      const stored = await runWith({});
+      const rejected = await runWith({ TOKEN: 'bad' });
+      const elsewhere = await runWith({ PLANT_STORE: `${application.url.origin}/elsewhere` });
 
       expect(stored).toMatchObject({ code: 0, stdout: 'The plant is stored.\n' });
       expect(rejected).toMatchObject({

@@ -62,8 +62,12 @@ export function readExample(heading: string, language: string): string {
 /** Configures TypeScript as hosts do, with additional compiler options. */
 export function configureTypeScript(home: string, options: object): void {
   const compilerOptions = {
-    ...{ module: 'nodenext', target: 'es2022', strict: true, types: ['node'] },
-    ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
+    module: 'nodenext',
+    target: 'es2022',
+    strict: true,
+    types: ['node'],
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
     ...options,
   };
   writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions }));

@@ -228,7 +228,9 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
       const headers = { 'idempotency-key': 'abc', ...caller };
       return (await post(url, `{"id":${id},"name":"Fern"}`, headers)).status;
     };
-    const [ada, bob, nobody] = [{ 'x-caller': 'ada' }, { 'x-caller': 'bob' }, {}];
+    const ada = { 'x-caller': 'ada' };
+    const bob = { 'x-caller': 'bob' };
+    const nobody = {};
 
     for (const caller of [ada, ada]) expect(await statusOf(caller, 1)).toBe(200);
     for (const caller of [nobody, nobody]) expect(await statusOf(caller, 2)).toBe(200);

@@ -31,7 +31,8 @@ describe('a create request whose store throws an unexpected error', () => {
     const failure = new Error('a secret of the inside');
     const store = application.app.get(PlantsRepository, { strict: false });
     jest.spyOn(store, 'insert').mockRejectedValue(failure);
-    const [other, error] = [jest.fn(), jest.fn()];
+    const other = jest.fn();
+    const error = jest.fn();
     application.app.useLogger({ log: other, warn: other, error });
 
     const response = await application.post('{"id":1,"name":"Fern"}');

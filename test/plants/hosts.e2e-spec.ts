@@ -53,7 +53,8 @@ async function start(
   const plants = PlantsModule.forRoot({
     imports: [{ ...createModule(InMemoryPlantsRepository), exports: [InMemoryPlantsRepository] }],
     repository: InMemoryPlantsRepository,
-    ...{ auth: { tokens: ['host-token'] }, bodyLimit: 5000 },
+    auth: { tokens: ['host-token'] },
+    bodyLimit: 5000,
   });
   const imports = [plants, createModule(...providers)];
   const { app, url } = await startHost(adapter, imports, options, configure);

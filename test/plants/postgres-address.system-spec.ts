@@ -17,7 +17,8 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   let repository: DatabasePlantsRepository;
   const { errors } = useLog();
   beforeEach(async () => {
-    [server, other] = [await PostgresServer.start(), await PostgresServer.create()];
+    server = await PostgresServer.start();
+    other = await PostgresServer.create();
     proxy = await TcpProxy.start(server.port);
     repository = await openRepository({ postgres: proxy.url });
     await insert(1n);

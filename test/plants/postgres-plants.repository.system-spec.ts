@@ -268,11 +268,9 @@ describe('the PostgreSQL repository', () => {
       expect(settled).toMatchObject([{ value: 'created' }, rejection]);
     });
 
-    const [row, rejected, unknown] = [
-      errorNumbers.internal,
-      errorNumbers.unavailable,
-      errorNumbers.outcomeUnknown,
-    ];
+    const row = errorNumbers.internal;
+    const rejected = errorNumbers.unavailable;
+    const unknown = errorNumbers.outcomeUnknown;
     it.each([
       ...['22023', '23514', '42501', 'P0001', 'UE001'].map((code) => [code, row] as const),
       ...['40001', '40002', '55P03', '57014', '53100', '42P01'].map((c) => [c, rejected] as const),
@@ -329,7 +327,9 @@ describe('the PostgreSQL repository', () => {
       let isSettled = false;
       const failure = insertUntilFailure(1n)
         .catch((error: unknown) => error)
-        .finally(() => (isSettled = true));
+        .finally(() => {
+          isSettled = true;
+        });
 
       await until(async () => {
         await execute(waiting.replace('pid', 'pg_cancel_backend(pid)'));
@@ -370,7 +370,9 @@ describe('the PostgreSQL repository', () => {
       // The server applies the new settings after a delay.
       await until(async () => {
         isSettled = false;
-        sent = send(driver).finally(() => (isSettled = true));
+        sent = send(driver).finally(() => {
+          isSettled = true;
+        });
         await until(async () => isSettled || (await execute(waiting)).length > 0);
         return !isSettled;
       });

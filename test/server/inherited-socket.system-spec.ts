@@ -39,7 +39,8 @@ describe('a service with an inherited socket', () => {
       // Kills the process group, which includes the service.
       if (exitCode === null) process.kill(-pid, 'SIGKILL');
     }
-    [supervisors, output] = [[], ''];
+    supervisors = [];
+    output = '';
   });
 
   function supervise(socket: Server, healthPort: number): void {
@@ -57,7 +58,9 @@ describe('a service with an inherited socket', () => {
       stdio: ['ignore', 'pipe', 'inherit', fd],
       detached: true,
     });
-    supervisor.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    supervisor.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
     supervisors.push(supervisor);
   }
 

@@ -143,7 +143,8 @@ describe('the log', () => {
       await send('POST /plants', 'Host: x', 'Authorization: Bearer scraper', forwarded);
 
       const { notFound, malformedRequest, expectationFailed, forbidden } = errorNumbers;
-      const [ip, client] = ['127.0.0.1', '198.51.100.4'];
+      const ip = '127.0.0.1';
+      const client = '198.51.100.4';
       expect(await requests('ip', 'path', 'error', 'caller')).toEqual([
         { ip, path: '/nothing', error: notFound },
         { ip: client, path: '/%zz', error: malformedRequest },

@@ -39,7 +39,8 @@ function startPooler(port: number, mode: string): TestProcess {
   chmodSync(home.folder, 0o755);
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
   const env = { PATH: [process.env.PATH, '/usr/sbin'].join(':') };
-  return (pooler = new TestProcess(['pgbouncer', ...user, file], { env }));
+  pooler = new TestProcess(['pgbouncer', ...user, file], { env });
+  return pooler;
 }
 
 it.each(['transaction', 'session'])(

@@ -123,7 +123,8 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   const url = await service.url();
   const load = Load.startCompeting([url], 32);
   const client = new PlantStoreClient({ url, token: TOKEN });
-  let [id, isOver] = [1e12, false];
+  let id = 1e12;
+  let isOver = false;
   const created: number[] = [];
   const callers = Array.from({ length: 32 }, async () => {
     while (!isOver) {
@@ -138,7 +139,8 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   await until(async () => (await service.getStatus('/health/ready')) === 503);
   await until(() => load.withOutcome(errorNumbers.unavailable).length > 0);
   await standby.execute('SELECT pg_promote()');
-  const [promoted, before] = [Date.now(), created.length];
+  const promoted = Date.now();
+  const before = created.length;
   await until(() => load.hasSucceededSince(promoted) && created.length > before + 32);
   isOver = true;
   await Promise.all([load.stop(), ...callers]);
@@ -185,7 +187,8 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
   if (!path.split(':').some((part) => existsSync(join(part, program)))) {
     throw new Error(`npm run test:deploy needs ${program}: apt-get install ${program}`);
   }
-  const started = (proxy = new TestProcess([program, ...args], { env: { PATH: path } }));
+  const started = new TestProcess([program, ...args], { env: { PATH: path } });
+  proxy = started;
   await until(async () => {
     if (started.child.exitCode !== null) throw new Error(started.stderr);
     const socket = connect(ports.proxy);

@@ -70,7 +70,8 @@ describe('HTTPS', () => {
     'reloads a new %s key pair, and keeps the old pair until both files are written',
     async (keyType) => {
       const warnings = () => service.stdout.split('Keeping the last valid content').length;
-      const [before, current] = [warnings(), await currentName()];
+      const before = warnings();
+      const current = await currentName();
       const { cert, private: key } = await makePair(`new-${keyType}`, keyType);
 
       // As in the files of some proxies, the key follows the certificate.

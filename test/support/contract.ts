@@ -46,7 +46,11 @@ export interface TestResponse {
 
 /** Headers that a response may have only if the document declares them for its status. */
 const HEADERS_TO_DECLARE = [
-  ...['www-authenticate', 'retry-after', 'idempotent-replayed', 'ratelimit', 'ratelimit-policy'],
+  'www-authenticate',
+  'retry-after',
+  'idempotent-replayed',
+  'ratelimit',
+  'ratelimit-policy',
 ];
 
 /**

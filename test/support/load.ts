@@ -74,7 +74,8 @@ export class Load {
   ): Load {
     const counts = Array<number>(connections).fill(0);
     const next = (connection: number): Request => {
-      const count = (counts[connection] = (counts[connection] ?? 0) + 1);
+      const count = (counts[connection] ?? 0) + 1;
+      counts[connection] = count;
       const id = round * 1e9 + (count % 3 === 0 ? count : 1e6 * (connection + 1) + count);
       return createRequest(id, `${round}-${connection}-${count}`);
     };
@@ -95,8 +96,9 @@ export class Load {
   /** The number of create requests, by outcome. */
   get counts(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const { outcome } of this.creations)
+    for (const { outcome } of this.creations) {
       counts[`${outcome}`] = (counts[`${outcome}`] ?? 0) + 1;
+    }
     return counts;
   }
 
@@ -169,7 +171,9 @@ export async function createUntil(
   { connections = 4, name = 'Fern' } = {},
 ): Promise<void> {
   let hasEnded = false;
-  void service.ended.then(() => (hasEnded = true));
+  void service.ended.then(() => {
+    hasEnded = true;
+  });
   const next = () => (isDone() || hasEnded ? undefined : createRequest(creations.length + 1, name));
   await Load.run({ urls: [await service.url()], connections, backOffMs: 20, next, creations });
 }

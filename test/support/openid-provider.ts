@@ -120,7 +120,8 @@ export class OpenIdProvider {
       formats: {
         customizers: {
           jwt: (_ctx, _token, jwt) => {
-            this.redraft({ header: (jwt.header ??= {}), payload: jwt.payload });
+            jwt.header ??= {};
+            this.redraft({ header: jwt.header, payload: jwt.payload });
           },
         },
       },

@@ -23,8 +23,12 @@ export class TestProcess {
   ) {
     const child = spawn(program, args, options);
     endProcessWithRun(child);
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
     child.stdin.on('error', () => undefined);
     // A failed test may leave the process running. It must not keep Jest from ending.
     for (const handle of [child, ...child.stdio]) (handle as Socket | null)?.unref();
