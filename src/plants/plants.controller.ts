@@ -87,7 +87,8 @@ export class PlantsController {
     const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
     notes.outcome = plant.isReplay ? 'replayed' : 'created';
     if (plant.isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
-    return contentOf(plant);
+    // An instance, because interceptors of a host serialize it by the decorators of its class.
+    return Object.assign(new PlantDto(), contentOf(plant));
   }
 }
 

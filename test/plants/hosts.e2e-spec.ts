@@ -14,7 +14,7 @@ import {
   UnauthorizedException,
   ValidationPipe,
 } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import compression from 'compression';
 import { map, throwError } from 'rxjs';
@@ -237,6 +237,24 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('a host on %s', (ad
     expect(response.body).toEqual({ data: { name } });
     expect(await post(url, '{"id":1}')).toMatchObject(rejectedWith(errorBodies.nameMissing));
     expect(await ids()).toEqual([9_007_199_254_740_993n]);
+  });
+
+  it.each([
+    ['excludeAll', { strategy: 'excludeAll' as const }],
+    ['excludeExtraneousValues', { excludeExtraneousValues: true }],
+    ['exposeAll', {}],
+  ])('may serialize responses with ClassSerializerInterceptor, with %s', async (_how, options) => {
+    const inject = [Reflector];
+    const useFactory = (reflector: Reflector) => new ClassSerializerInterceptor(reflector, options);
+    const url = await start(adapter, [{ provide: APP_INTERCEPTOR, inject, useFactory }]);
+
+    const tagged = { name: 'Fern', tag: 'shade' };
+    const responses = [
+      await post(url, JSON.stringify({ id: 1, ...tagged })),
+      await post(url, JSON.stringify({ id: 2, name: 'Moss' })),
+    ];
+
+    expect(responses.map(({ body }) => body)).toEqual([tagged, { name: 'Moss' }]);
   });
 
   it('works behind serverless-http, which fills no rawHeaders', async () => {

@@ -1,4 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
+import { Expose } from 'class-transformer';
 import { ValidateBy } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64 } from './int64';
 import { ApiProperty } from './swagger-decorators';
@@ -51,7 +52,8 @@ export function Int64(options: PropertyOptions): PropertyDecorator {
 }
 
 /**
- * Declares the OpenAPI schema of a property and its rule, with one message for each kind of invalid value.
+ * Declares the OpenAPI schema of a property and its rule, with one message for each kind of invalid value. `Expose` keeps
+ * the property in the response of a host whose `ClassSerializerInterceptor` excludes all others.
  * @param findError returns the message without the name of the property; undefined if the value is valid
  */
 function Property(
@@ -62,5 +64,9 @@ function Property(
     validate: (value: unknown) => findError(value) === undefined,
     defaultMessage: (args?: { value: unknown }) => `$property ${findError(args?.value)}`,
   };
-  return applyDecorators(ApiProperty(schema), ValidateBy({ name: 'contract', validator }));
+  return applyDecorators(
+    ApiProperty(schema),
+    Expose(),
+    ValidateBy({ name: 'contract', validator }),
+  );
 }
