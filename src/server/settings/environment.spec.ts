@@ -56,6 +56,19 @@ describe('readEnvironment', () => {
     });
   });
 
+  it('reads scopes only in the list of tokens', () => {
+    const environment = {
+      ...ISSUER,
+      AUTH_AUDIENCE: 'plants scope=x',
+      AUTH_TOKENS: 'a scope=metrics',
+    };
+
+    expect(readEnvironment(environment).auth).toMatchObject({
+      audience: ['plants', 'scope=x'],
+      tokens: ['a scope=metrics'],
+    });
+  });
+
   it.each([
     'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
     'postgresql://u:p@ep-a-b.neon.tech/neondb?sslmode=require&channel_binding=require',

@@ -90,19 +90,32 @@ export const rate: Parser<RateLimit> = {
   },
 };
 
+/** Splits a list. Separators at the ends do not count. */
+const splitList = (text: string): string[] => text.split(/[\s,]+/).filter((item) => item !== '');
+
 const list = (what: string, isValid = (_item: string) => true): Parser<readonly string[]> => ({
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
-    // A scope belongs to the token before it.
-    const withScopes = text.replaceAll(/[\s,]+(?=scope=)/g, ' ');
-    const items = withScopes.split(/[\s,]+(?!scope=)/).filter((item) => item !== '');
+    const items = splitList(text);
     return items.every(isValid) && (items.length > 0 || text === '') ? items : undefined;
   },
 });
 
 export const audiences = list('audiences');
 export const issuers = list('issuers');
-export const tokens = list('tokens');
+
+/** Parses tokens and their scopes. A scope such as `scope=create` belongs to the token before it. */
+export const tokens: Parser<readonly string[]> = {
+  expected: 'a list of tokens, each with its scopes behind it, separated by commas or white space',
+  parse: (text) => {
+    const entries: string[] = [];
+    for (const item of splitList(text)) {
+      const token = item.startsWith('scope=') ? entries.pop() : undefined;
+      entries.push(token === undefined ? item : `${token} ${item}`);
+    }
+    return entries.length > 0 ? entries : undefined;
+  },
+};
 
 export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (item) => {
   const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
