@@ -15,13 +15,31 @@ import { UsageError } from './usage.error';
 /** Runs a command line of the Plant Store. Exit codes: 0 success, 1 failure, 2 invalid usage. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   try {
-    await createProgram().parseAsync(args, { from: 'user' });
+    const program = createProgram();
+    assertCommandExists(program, args);
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     // commander has printed its message. It also throws after printing the help or the version.
     if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : 2);
     // Otherwise the reader of the output has closed the pipe.
     if ((error as { code?: unknown }).code !== 'EPIPE') console.error(formatForOperator(error));
     process.exit(error instanceof UsageError ? 2 : 1);
+  }
+}
+
+/**
+ * Prints the names of the commands if the first argument, or that after `token`, is another word. Commander would pass the
+ * word to the default command, which takes no arguments.
+ * @throws CommanderError for an unknown command
+ */
+function assertCommandExists(parent: Command, [name, ...others]: readonly string[]): void {
+  if (name === undefined || name === 'help' || name.startsWith('-')) return;
+  const command = parent.commands.find((each) => each.name() === name);
+  if (command === undefined) {
+    const names = parent.commands.map((each) => each.name()).join(', ');
+    parent.error(`error: unknown command '${name}'. The commands are: ${names}.`);
+  } else if (command.commands.length > 0) {
+    assertCommandExists(command, others);
   }
 }
 

@@ -17,14 +17,20 @@ describe('the command line', () => {
 
   const help = '(use --help to see the valid commands and options)';
 
+  const commands =
+    'The commands are: serve, export, import, backup, restore, check, health, token.';
+
   it.each([
     // Node.js reads `--env-file` itself.
     ['check --env-file service.env', `error: unknown option '--env-file'\n${help}`],
     ['--port 1', `error: unknown option '--port'\n${help}`],
+    ['sevre', `error: unknown command 'sevre'. ${commands}\n${help}`],
+    ['frobnicate --deep', `error: unknown command 'frobnicate'. ${commands}\n${help}`],
     [
-      'sevre',
-      `error: too many arguments for 'serve'. Expected 0 arguments but got 1: sevre.\n${help}`,
+      'serve x',
+      `error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.\n${help}`,
     ],
+    ['token creat', `error: unknown command 'creat'. The commands are: create.\n${help}`],
     ['token create', 'Pass the token file with --file, or set AUTH_TOKENS_FILE.'],
     [
       'token create --name=2027',
