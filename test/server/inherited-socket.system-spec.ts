@@ -147,14 +147,22 @@ describe('a service with an inherited socket', () => {
     );
   });
 
-  it('exits with one error message when there are two sockets', async () => {
-    const wrapper = ['sh', '-c', START.replace('FDS=1', 'FDS=2')];
+  const NOT_A_NUMBER = 'LISTEN_FDS must be the number of sockets that the service manager passes.';
+
+  it.each([
+    [
+      '2',
+      'The service manager passes 2 sockets (LISTEN_FDS), but the service listens on one: set ListenStream once, and use HEALTH_PORT for another port.',
+    ],
+    ['x', `${NOT_A_NUMBER} It is "x".`],
+    ['-1', `${NOT_A_NUMBER} It is "-1".`],
+    ['1.5', `${NOT_A_NUMBER} It is "1.5".`],
+  ])('exits with one error message for LISTEN_FDS=%s', async (count, message) => {
+    const wrapper = ['sh', '-c', START.replace('FDS=1', `FDS=${count}`)];
     const service = home.spawn({ AUTH_TOKENS: TOKEN }, wrapper);
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toBe(
-      'The service manager passes 2 sockets (LISTEN_FDS), but the service listens on one: set ListenStream once, and use HEALTH_PORT for another port.\n',
-    );
+    expect(service.stderr).toBe(`${message}\n`);
   });
 
   it('listens on PORT when LISTEN_PID is that of another process', async () => {

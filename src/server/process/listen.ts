@@ -55,10 +55,17 @@ function createHealthServer(main: Server): Server {
   return server.unref();
 }
 
-/** @throws OperatorError when there are several sockets: the kernel would accept connections that nobody handles */
+/** @throws OperatorError when their number is invalid, or there are several: the kernel would accept connections that nobody handles */
 function hasInheritedSocket({ LISTEN_PID, LISTEN_FDS }: NodeJS.ProcessEnv): boolean {
   // The variables may have been meant for a parent of this process.
-  const count = Number(LISTEN_PID) === process.pid ? Number(LISTEN_FDS ?? 0) : 0;
+  if (Number(LISTEN_PID) !== process.pid) return false;
+  const text = LISTEN_FDS?.trim() ?? '';
+  if (!/^\d*$/.test(text)) {
+    throw new OperatorError(
+      `LISTEN_FDS must be the number of sockets that the service manager passes. It is ${JSON.stringify(text)}.`,
+    );
+  }
+  const count = Number(text);
   if (count <= 1) return count === 1;
   throw new OperatorError(
     `The service manager passes ${count} sockets (LISTEN_FDS), but the service listens on one: set ListenStream once, and use HEALTH_PORT for another port.`,
