@@ -1,3 +1,4 @@
+import { isProduction } from '../../plants/environment';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { findUrlError } from '../../plants/store/postgres/postgres.url';
 import { findPathError } from '../../plants/store/sqlite/sqlite.settings';
@@ -11,7 +12,7 @@ export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and no other variable of an environment.
+ * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, one of which must be set in production.
  * @throws OperatorError when the variable is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
@@ -19,6 +20,9 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   const { url, file } = readVariables(DATABASE, environment, errors);
   if (file !== undefined && environment.DATABASE_URL?.trim()) {
     errors.push('DATABASE_URL_FILE and DATABASE_URL must not both be set.');
+  }
+  if (file === undefined && !environment.DATABASE_URL?.trim() && isProduction(environment)) {
+    errors.push('DATABASE_URL or DATABASE_URL_FILE must be set when NODE_ENV is production.');
   }
   if (errors.length > 0) throw new OperatorError(errors.join('\n'));
   if (file === undefined) return parseDatabaseUrl(url, 'DATABASE_URL');

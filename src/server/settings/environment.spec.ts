@@ -174,11 +174,27 @@ describe('readEnvironment', () => {
       AUTH_SERVICE_HOST: '10.0.0.1',
       AUTH_DB_PORT_80_TCP: 'x',
       AUTH_SERVICE_PORT: '1',
+      AUTH_SERVICE_PORT_HTTP_2: '1',
+      AUTH_PORT: 'tcp://10.0.0.1:80',
+      AUTH_PORT_80_TCP_ADDR: '10.0.0.1',
+      AUTH_PORT_53_UDP_PROTO: 'udp',
+      AUTH_PORT_9_SCTP_PORT: '9',
     };
 
     expect(findError({ AUTH_TOKEN: 'secret', AUTH_EMPTY: ' ', ...links })).toBe(
       'AUTH_TOKEN is not a variable of the service: correct its name, or unset it.',
     );
+  });
+
+  it.each([
+    'AUTH_PORTAL_TOKENS',
+    'AUTH_PORT_TOKENS',
+    'AUTH_PORT_80',
+    'AUTH_PORT_80_TCP_TOKENS',
+    'AUTH_SERVICE_HOSTS',
+    'AUTH_SERVICE_PORTS',
+  ])('rejects %s, which only begins like a variable of Kubernetes', (name) => {
+    expect(findError({ [name]: 'x' })).toContain(`${name} is not a variable of the service`);
   });
 
   it.each(VARIABLES.map(({ name }) => name))('rejects quotation marks around %s', (name) => {
@@ -218,12 +234,17 @@ describe('readEnvironment', () => {
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, /^$/],
     [ISSUER, /^$/],
     [
+      { ...ISSUER, DATABASE_URL: ' ' },
+      /^DATABASE_URL or DATABASE_URL_FILE must be set when NODE_ENV is production\.$/,
+    ],
+    [
       { ...ISSUER, DATABASE_URL: 'postgres://u:secret@db%zz.example.org/plants' },
       /^DATABASE_URL must have sslmode for a server on another machine when NODE_ENV is production: /,
     ],
     [{ ...ISSUER, DATABASE_URL: 'postgres://db.example.org/plants?sslmode=disable' }, /^$/],
     [{ ...ISSUER, DATABASE_URL: 'postgres://localhost/plants' }, /^$/],
-  ])('requires tokens and sslmode in production: %j', (environment, error) => {
-    expect(findError({ NODE_ENV: 'production', ...environment })).toMatch(error);
+  ])('requires tokens, a store and sslmode in production: %j', (environment, error) => {
+    const production = { NODE_ENV: 'production', DATABASE_URL: 'sqlite:plants.db' };
+    expect(findError({ ...production, ...environment })).toMatch(error);
   });
 });

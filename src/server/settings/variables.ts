@@ -86,8 +86,12 @@ export function readVariables<T extends Table>(
   return Object.fromEntries(values) as Values<T>;
 }
 
-/** Kubernetes sets such variables for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
-const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT|PORT)/;
+/**
+ * The names of the variables that Kubernetes sets for a Service, here `auth`: `AUTH_SERVICE_HOST`, `AUTH_SERVICE_PORT`,
+ * `AUTH_SERVICE_PORT_` and the name of a port, `AUTH_PORT`, and `AUTH_PORT_80_TCP`, alone or with what it is.
+ */
+const SERVICE_LINK =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
 /** Returns a sentence for each unknown `AUTH_` variable: if it were ignored, the service could accept other tokens. */
 export function findUnknownVariables(environment: NodeJS.ProcessEnv): string[] {
