@@ -26,7 +26,7 @@ export async function describePostgres(location: PostgresLocation): Promise<stri
   });
   if (!store) return `${name}, which has no table plants: the service will create it`;
   const { identity, version, risk } = store;
-  if (risk !== null) console.error(`${name}: ${risk}.`);
+  if (risk !== undefined) console.error(`${name}: ${risk}.`);
   return identity === undefined || version === undefined
     ? `${name}, a table plants that was prepared by hand`
     : `${name}, the store ${identity}, ${describeVersion(version)}`;

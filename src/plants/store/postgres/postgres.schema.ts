@@ -1,8 +1,9 @@
-import type { ClientBase } from 'pg';
+import type { ClientBase, QueryResult } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant/plant';
 import { isProduction } from '../../environment';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 import { logUpgrade } from '../upgrade-log';
+import { CHECKS, RISK_CHECK } from './postgres.checks';
 
 /** The columns of the table that the service uses, with their types. */
 export const COLUMNS: readonly (readonly [name: string, type: string])[] = [
@@ -27,60 +28,24 @@ const READ_VERSION = `
   SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
   FROM plants_migrations`;
 
-/**
- * Finds the tables, and what could reject, change or lose plants: settings, which can come from the server, the
- * database, the role or the URL; tables and partitions that a crash empties; types of columns (a `varchar` with a length
- * cuts off spaces). A commit that waits for a standby is a problem too: the session of a probe would also wait.
- */
-const READ_SESSION = `
-  WITH RECURSIVE tables AS (
-    SELECT oid FROM pg_class WHERE oid IN (to_regclass('plants'), to_regclass('plants_migrations'))
-    UNION SELECT inhrelid FROM pg_inherits JOIN tables ON inhparent = oid
-  ), columns AS (
-    SELECT attname, format_type(atttypid, atttypmod) AS found FROM pg_attribute
-    WHERE attrelid = to_regclass('plants') AND NOT attisdropped
-  )
-  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations, (
-    SELECT 'the column ' || name || ' of plants must be ' || type || ', but is ' || coalesce(found, 'missing')
-    FROM (VALUES ${COLUMNS.map(([name, type]) => `('${name}', '${type}')`).join()}) AS required (name, type)
-    LEFT JOIN columns ON attname = name
-    WHERE coalesce(found, '') NOT IN (type, CASE type WHEN 'text' THEN 'character varying' ELSE type END) LIMIT 1
-  ) AS misfit, CASE current_setting('fsync', true) WHEN 'off' THEN
-    'fsync is off, so a power loss could lose plants: set it to on'
-  END AS risk, coalesce((
-    SELECT relname || ' is ' || CASE relpersistence WHEN 'u' THEN 'unlogged' WHEN 't' THEN 'temporary'
-      ELSE 'a view or a foreign table' END || ', so plants could be lost: use an ordinary table'
-    FROM pg_class JOIN tables USING (oid) WHERE relpersistence <> 'p' OR relkind NOT IN ('r', 'p') LIMIT 1
-  ), CASE
-    WHEN to_regclass('plants') IS NULL AND to_regclass('plants_migrations') IS NOT NULL THEN
-      'the table plants is missing, although plants_migrations exists: restore the database from a backup'
-    WHEN current_setting('transaction_read_only') = 'on' THEN
-      'the server is a standby, or read-only: connect to the primary, or to a proxy that routes to it'
-    WHEN current_setting('server_encoding') <> 'UTF8' THEN
-      'the database has the encoding ' || current_setting('server_encoding') ||
-      ', which cannot store every string: use a database with the encoding UTF8'
-    WHEN current_setting('array_nulls', true) = 'off' THEN
-      'array_nulls is off, so a plant without a tag would get the tag "NULL": set it to on'
-    WHEN current_setting('synchronous_commit', true) = 'off' THEN
-      'synchronous_commit is off, so a crash could lose commits: set it to on'
-    WHEN current_setting('synchronous_commit', true) = 'local'
-         AND current_setting('synchronous_standby_names', true) <> '' THEN
-      'synchronous_commit is local, so commits do not wait for the standbys in synchronous_standby_names: set it to on'
-    WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN
-      'client_min_messages hides the warning about a commit that was not replicated: set it to warning'
-    WHEN EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'
-                 AND query_start < clock_timestamp() - interval '2 seconds') THEN
-      'a commit still waits for a synchronous standby: start the standby again'
-    END) AS problem`;
+/** Finds the tables in the search path of the session. */
+const FIND_TABLES = `
+  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations`;
 
-type SessionRow = Record<'plants' | 'migrations' | 'misfit' | 'risk' | 'problem', string | null>;
+const FIND_COLUMNS = `
+  SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+  WHERE attrelid = to_regclass('plants') AND attnum > 0 AND NOT attisdropped`;
+
+type TablesRow = Record<'plants' | 'migrations', string | null>;
+type ColumnRow = Record<'name' | 'type', string>;
+type CheckRow = Record<'found', string>;
 
 /** A table `plants`, as it was found. If the operator prepared it, it has no version and no identity. */
 export interface FoundStore {
   readonly version?: number;
   readonly identity?: string | undefined;
-  /** Why a crash of the machine could lose plants; null if it cannot. Outside production, it is accepted. */
-  readonly risk: string | null;
+  /** Why a crash of the machine could lose plants; undefined if it cannot. Outside production, it is accepted. */
+  readonly risk: string | undefined;
 }
 
 /**
@@ -88,17 +53,45 @@ export interface FoundStore {
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
  */
 export async function findStore(session: ClientBase): Promise<FoundStore | undefined> {
-  const { rows: sessions } = await session.query<SessionRow>(READ_SESSION);
-  const [{ plants, migrations, misfit, risk, problem }] = sessions as [SessionRow];
-  const reason = problem ?? (isProduction(process.env) ? risk : null);
-  if (reason !== null) throw new Error(reason);
-  if (plants === null) return undefined;
-  const store = migrations === null ? undefined : await readVersion(session);
+  const checks = isProduction(process.env) ? [RISK_CHECK, ...CHECKS] : CHECKS;
+  const [[tables], columns, risks, ...answers] = (await queryEach(session, [
+    FIND_TABLES,
+    FIND_COLUMNS,
+    RISK_CHECK.query,
+    ...checks.map(({ query }) => query),
+  ])) as [TablesRow[], ColumnRow[], CheckRow[], ...CheckRow[][]];
+
+  checks.forEach(({ explain }, at) => {
+    const reason = answers[at]?.[0];
+    if (reason) throw new Error(explain(reason.found));
+  });
+  if (tables?.plants == null) return undefined;
+  const store = tables.migrations === null ? undefined : await readVersion(session);
   const { version = MIGRATIONS.length } = store ?? {};
   assertKnownVersion(version);
   // An older table gets its columns by an upgrade.
-  if (misfit !== null && version === MIGRATIONS.length) throw new Error(misfit);
-  return { ...store, risk };
+  if (version === MIGRATIONS.length) assertColumnsFit(columns);
+  const [risk] = risks;
+  return { ...store, risk: risk && RISK_CHECK.explain(risk.found) };
+}
+
+/** Sends queries in one message, which is one round trip and one transaction. @returns the rows of each */
+async function queryEach(session: ClientBase, queries: readonly string[]): Promise<unknown[][]> {
+  const results: unknown = await session.query(queries.join(';'));
+  return (results as QueryResult<Record<string, unknown>>[]).map(({ rows }) => rows);
+}
+
+/** A `varchar` is a text; one with a length would cut off spaces. */
+function assertColumnsFit(columns: readonly ColumnRow[]): void {
+  const types = new Map(columns.map(({ name, type }) => [name, type]));
+  for (const [name, required] of COLUMNS) {
+    const found = types.get(name);
+    const isText = required === 'text' && found === 'character varying';
+    if (found === required || isText) continue;
+    throw new Error(
+      `the column ${name} of plants must be ${required}, but is ${found ?? 'missing'}`,
+    );
+  }
 }
 
 /** @throws Error when plants could be rejected, changed or lost in this session, or when it is not in the store in use */
