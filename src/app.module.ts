@@ -46,7 +46,7 @@ export class AppModule {
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
   const metrics = new Metrics();
-  const recorder = new Recorder(metrics, logger, settings.accessLog);
+  const recorder = new Recorder(metrics, logger, settings);
   const nestLogger = new NestLogger(logger);
   // The adapter logs, for example that a certificate has expired.
   Logger.overrideLogger(nestLogger);

@@ -91,7 +91,7 @@ describe('HTTP on the wire', () => {
     expect(application.store.plants()).toEqual([]);
   });
 
-  it.each(['/%zz', '/plants%', '//%ff', 'http://x?/%zz', '*%zz'])(
+  it.each(['/%zz', '/plants%', '//%ff', '*%zz'])(
     'rejects the target %s, which cannot be decoded, with the Error body',
     async (target) => {
       const request = POST.replace('/plants', target);

@@ -36,10 +36,13 @@ export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
 }
 
-/** Returns the path of a request target, RFC 9112 section 3.2. The query and the authority may contain secrets. */
+/**
+ * Returns the path of a request target, RFC 9112 section 3.2. It is `/` for a URL without a path. The query, the
+ * fragment and the authority may contain secrets.
+ */
 export function pathOf(target: string): string {
-  const [withoutQuery = ''] = target.split('?', 1);
-  return withoutQuery.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
+  const [withoutQuery = ''] = target.split(/[?#]/, 1);
+  return withoutQuery.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '') || '/';
 }
 
 /**

@@ -132,8 +132,9 @@ export class Connections {
       return;
     }
     const failure = new PlantStoreError(CLIENT_ERRORS[code] ?? 'malformedRequest');
-    socket.end(formatResponse(failure));
-    this.recorder.recordOnSocket(failure, current);
+    const requestId = randomUUID();
+    socket.end(formatResponse(failure, requestId));
+    this.recorder.recordOnSocket(failure, requestId, socket, current);
   }
 }
 
@@ -160,13 +161,13 @@ function destroyAtOnce(socket: Socket & { parser?: object }): void {
   if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 0 });
 }
 
-function formatResponse(error: PlantStoreError): string {
+function formatResponse(error: PlantStoreError, requestId: string): string {
   const body = JSON.stringify(error.body);
   const status = error.getStatus();
   const headers = {
     // RFC 9110 section 6.6.1
     Date: new Date().toUTCString(),
-    'X-Request-Id': randomUUID(),
+    'X-Request-Id': requestId,
     ...securityHeaders,
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),

@@ -7,8 +7,8 @@ import {
 } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
-import { BodyTooLargeError } from '../../plants/errors/errors';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { BodyTooLargeError, type PlantStoreError } from '../../plants/errors/errors';
 import { notesOf } from '../../plants/http/request';
 import { securityHeaders } from '../../plants/http/security-headers';
 import { PLANTS_PATH } from '../../plants/plants.controller';
@@ -16,7 +16,7 @@ import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
 import { corsHeaders } from './cors';
-import { addRoutingHook, rewriteUrl } from './routing';
+import { addRoutingHook, findTargetError, rewriteUrl } from './routing';
 import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
 
@@ -51,25 +51,48 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     skipMiddie: true,
     rewriteUrl,
     clientErrorHandler: connections.handleError.bind(connections),
+    frameworkErrors: (_error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+      respondToMalformedTarget(request, reply);
+    },
   });
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
   instance.decorateRequest('receivedAt').decorate('healthPort', NaN);
-  instance.addHook('onRequest', (request, reply, done) => {
+  let isClosing = false;
+
+  /** The first step of every request. Returns the error of its headers. */
+  function beginRequest(request: FastifyRequest, reply: FastifyReply): PlantStoreError | undefined {
     request.receivedAt = performance.now();
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
     if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
-    done(connections.validate(reply.raw));
-  });
-  addRoutingHook(instance, corsOrigins);
-  let isClosing = false;
-  instance.addHook('onSend', (request, reply, _payload, done) => {
+    return connections.validate(reply.raw);
+  }
+
+  /** The last step of every request, when its response is known. */
+  function endRequest(request: FastifyRequest, reply: FastifyReply): void {
     // An oversized body may never end, RFC 9110 section 15.5.14.
     const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
     if (isClosing || isTooLarge) void reply.header('Connection', 'close');
     recorder.record(request, reply);
+  }
+
+  /** Responds to a request whose target Fastify cannot parse. Fastify runs no hooks for it. */
+  function respondToMalformedTarget(request: FastifyRequest, reply: FastifyReply): void {
+    const error = beginRequest(request, reply) ?? findTargetError(request.originalUrl);
+    notesOf(request).failure = error;
+    void reply.code(error.getStatus()).headers(error.headers);
+    endRequest(request, reply);
+    void reply.send(error.body);
+  }
+
+  instance.addHook('onRequest', (request, reply, done) => {
+    done(beginRequest(request, reply));
+  });
+  addRoutingHook(instance, corsOrigins);
+  instance.addHook('onSend', (request, reply, _payload, done) => {
+    endRequest(request, reply);
     done();
   });
   instance.addHook('preClose', () => {

@@ -5,9 +5,6 @@ import { preflightHeaders } from './cors';
 
 const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
 
-/** Replaces a path that cannot be decoded. There is no route for it. */
-const UNDECODABLE_PATH = '/%25';
-
 declare module 'fastify' {
   interface FastifyInstance {
     /** The port of `HEALTH_PORT` once the service listens on it, otherwise NaN. */
@@ -15,16 +12,22 @@ declare module 'fastify' {
   }
 }
 
-/** Makes a request target routable. The router runs no hook for some targets. */
-export function rewriteUrl({ url = '/' }: { readonly url?: string }): string {
-  if (url.startsWith('/') && !url.includes('%')) return url;
-  try {
-    decodeURI(url.startsWith('/') ? pathOf(url) : url);
-  } catch {
-    return UNDECODABLE_PATH;
-  }
-  // The router would find the route of `/plants` for `*plants`.
-  return url.startsWith('*') ? `/${url}` : url;
+/** No URL: it has no host. Fastify passes it to its option `frameworkErrors`. */
+const UNPARSABLE_TARGET = 'http://';
+
+/**
+ * Returns a target as it is if it is a path or an HTTP URL, RFC 9112 sections 3.2.1 and 3.2.2. For any other, such as
+ * `*`, Fastify would run only the last of its hooks. This makes it one that Fastify cannot parse.
+ */
+export function rewriteUrl({ url = '' }: { readonly url?: string }): string {
+  return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : UNPARSABLE_TARGET;
+}
+
+/** Returns the error of a target that Fastify cannot parse. */
+export function findTargetError(target: string): PlantStoreError {
+  // The form of a target for a request about the whole server, RFC 9112 section 3.2.4.
+  if (target === '*') return new PlantStoreError('notFound');
+  return new MalformedRequestError('The request target is malformed.');
 }
 
 /** Responds to preflights, and rejects other requests without a route. */
@@ -41,12 +44,11 @@ export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly 
       done();
       return;
     }
+    // The router has decoded the path before.
     const Allow = isHidden ? undefined : methods.get(decodeURI(pathOf(request.url)))?.join(', ');
     const preflight = Allow && preflightHeaders(request, corsOrigins, Allow);
     if (preflight) void reply.code(204).headers(preflight).send();
-    else if (request.url === UNDECODABLE_PATH) {
-      done(new MalformedRequestError('The request target is malformed.'));
-    } else if (Allow === undefined) done(new PlantStoreError('notFound'));
+    else if (Allow === undefined) done(new PlantStoreError('notFound'));
     else done(new PlantStoreError('methodNotAllowed', undefined, { headers: { Allow } }));
   });
 }

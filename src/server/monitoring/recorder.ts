@@ -1,10 +1,11 @@
-import type { ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorCatalogue, type PlantStoreError } from '../../plants/errors/errors';
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
+import { createAddressReader, formatAddress } from './client-address';
 import type { Metrics } from './metrics';
 
 declare module 'fastify' {
@@ -22,19 +23,37 @@ const WARNING_INTERVAL_MS = 1000;
 /** Records each response in the metrics and the logs, whether or not its client still listens. */
 export class Recorder {
   private readonly sentOnSocket = new WeakSet<ServerResponse>();
+  private readonly readAddress: (request: IncomingMessage) => string | undefined;
+  /** Whether each response is logged, and not only rejected tokens (OWASP ASVS 5.0, 16.3). */
+  private readonly hasAccessLog: boolean;
   private nextWarningAt = 0;
 
-  /** @param hasAccessLog whether each response is logged, and not only rejected tokens (OWASP ASVS 5.0, 16.3) */
   constructor(
     private readonly metrics: Metrics,
     private readonly logger: Logger,
-    private readonly hasAccessLog: boolean,
-  ) {}
+    settings: { readonly accessLog: boolean; readonly trustedProxies: readonly string[] },
+  ) {
+    this.hasAccessLog = settings.accessLog;
+    this.readAddress = createAddressReader(settings.trustedProxies);
+  }
 
-  /** Counts an error that was sent on the socket, instead of the response to a request if it has one. */
-  recordOnSocket(error: PlantStoreError, response: ServerResponse | undefined): void {
+  /**
+   * Records an error that was sent on a socket, because the HTTP parser rejected the request.
+   * @param response the response that it replaces, if the headers of its request were received
+   */
+  recordOnSocket(
+    error: PlantStoreError,
+    requestId: string,
+    socket: Socket,
+    response: ServerResponse | undefined,
+  ): void {
     this.metrics.countError(error);
     if (response) this.sentOnSocket.add(response);
+    if (!this.hasAccessLog) return;
+    const { remoteAddress } = socket;
+    const ip = remoteAddress === undefined ? undefined : formatAddress(remoteAddress);
+    const status = error.getStatus();
+    this.logger.info({ requestId, ip, status, error: error.error }, 'request');
   }
 
   record(request: FastifyRequest, reply: FastifyReply): void {
@@ -50,8 +69,7 @@ export class Recorder {
     if (!this.hasAccessLog && !isWarning) return;
     const line = {
       ...requestFields(request),
-      // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
-      ip: isIP(request.ip) > 0 ? request.ip : undefined,
+      ip: this.readAddress(request.raw),
       method: request.method,
       path: pathOf(request.originalUrl),
       caller: caller?.name,
