@@ -54,22 +54,62 @@ export class CreationError extends Error {
 
 /** The result of an attempt that did not succeed, as far as the client knows. */
 interface Failure extends Omit<CreationError, 'name' | 'stack'> {
+  /** Whether another attempt would end in the same way. */
   readonly isFinal?: boolean;
+  /** The pause that the server asks for. */
   readonly retryAfterMs?: number | undefined;
 }
+
 type Result = CreatedPlant | Failure;
+
+/** A call of {@link PlantStoreClient.create}: its arguments, checked and with defaults. */
+interface Call {
+  /** The plant without its id. */
+  readonly content: PlantContent;
+  /** The plant in JSON. */
+  readonly body: string;
+  readonly key: string;
+  readonly timeout: number;
+  /** When the call ends, in the time of `performance.now()`. */
+  readonly end: number;
+  readonly signal: AbortSignal;
+}
 
 const PROPERTIES = ['name', 'tag'] as const satisfies (keyof PlantContent)[];
 
 /** Retryable statuses: slow network, rate limit, overload, restart, or unknown outcome. */
 const RETRYABLE_STATUSES = new Set([408, 429, 502, 503, 504]);
+
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5000;
+/** The service responds within 20 seconds. After that, the connection is probably dead. */
+const MAX_ATTEMPT_MS = 25_000;
 /** The longest delay of a timer. A longer one would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Matches how Node.js fails before a connection is open: system call, code (time-out, certificate) or message. */
-const CONNECT_ERRORS =
-  /^(connect|getaddrinfo|UND_ERR_CONNECT_TIMEOUT|(ERR_TLS_)?CERT_.+|UNABLE_TO_.+|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*|bad port)$/;
+const MAX_MESSAGE_CHARS = 500;
+
+/** How Node.js fails before a connection is open: a system call, a code or a message. */
+const CONNECT_ERRORS: readonly RegExp[] = [
+  // System calls that look up the name or open the connection.
+  /^(connect|getaddrinfo)$/,
+  /^UND_ERR_CONNECT_TIMEOUT$/,
+  // Certificates with another name or other dates, of an unknown issuer, and without one.
+  /^(ERR_TLS_)?CERT_.+$/,
+  /^UNABLE_TO_.+$/,
+  /^(DEPTH_ZERO_)?SELF_SIGNED_CERT.*$/,
+  // Ports that `fetch` blocks.
+  /^bad port$/,
+];
+
 const KEY_SYNTAX = '1 to 255 visible ASCII characters, bare or quoted';
-const KEY_PATTERN = /^(?:[!#-+\--~]{1,255}|"(?:[!#-[\]-~]|\\["\\]){1,255}")$/;
+/** A key without quotation marks: visible ASCII characters except `"` and the comma. */
+const BARE_KEY = /^[!#-+\--~]{1,255}$/;
+/** A key in quotation marks: visible ASCII characters, with `\` before each `"` and `\`. */
+const QUOTED_KEY = /^"(?:[!#-[\]-~]|\\["\\]){1,255}"$/;
+
+/** A URL with a host, and optionally a path: no credentials (`@`), query (`?`) or fragment (`#`). */
+const BASE_URL = /^https?:\/\/[^/?#@]+\/[^?#]*$/i;
+
 /**
  * Creates plants in a plant store. Requires `fetch`.
  *
@@ -85,12 +125,17 @@ export class PlantStoreClient {
   /** @throws TypeError naming the option if `url` or `token` is invalid */
   constructor({ url, token }: PlantStoreClientOptions) {
     const base = String(url).replace(/\/*$/, '/');
-    if (!/^https?:\/\/[^/?#@]+\/[^?#]*$/i.test(base)) {
+    if (!BASE_URL.test(base)) {
       throw new TypeError('url must be an http(s) URL without credentials, query or fragment.');
     }
     this.url = new URL('plants', base);
-    const text = typeof token === 'function' ? undefined : parseToken(token);
-    this.token = typeof token === 'function' ? token : () => String(text);
+
+    if (typeof token === 'function') {
+      this.token = token;
+    } else {
+      const text = parseToken(token);
+      this.token = () => text;
+    }
   }
 
   /**
@@ -102,63 +147,59 @@ export class PlantStoreClient {
     let failure: Failure = { message: 'Nothing was sent.', outcome: 'not stored' };
     try {
       const call = readArguments(plant, options);
-      const { timeout, signal } = call;
-      const end = performance.now() + timeout;
-      // The service responds within 20 seconds. After that, the connection is probably dead.
-      const findLimit = (): number => Math.min(timeout / 2, 25_000, end - performance.now());
-      // A shorter attempt would probably time out, and its outcome would be `unknown`.
-      const minAttemptMs = Math.min(timeout / 10, 1000);
-      const assertTimeFor = (durationMs: number): void => {
-        if (!signal.aborted && performance.now() + durationMs <= end) return;
-        const why = signal.aborted ? 'Aborted' : `Gave up after ${timeout} ms`;
-        const cause: unknown = signal.reason ?? failure.cause;
-        throw new CreationError({ ...failure, message: `${why}. ${failure.message}`, cause });
-      };
-      for (let delayMs = 100; ; delayMs = Math.min(2 * delayMs, 5000)) {
-        // Timers can fire late.
-        assertTimeFor(minAttemptMs);
-        const result = await this.attempt(call, findLimit);
+      for (let attempts = 0; ; attempts += 1) {
+        // Before each attempt too, because the timer of the pause can fire late.
+        assertTimeFor(0, call, failure);
+        const result = await this.attempt(call);
         if ('isReplay' in result) return result;
-        failure = failure.outcome === 'unknown' ? { ...result, outcome: 'unknown' } : result;
+
+        // An attempt that may have succeeded makes the outcome unknown, whatever follows.
+        const outcome = failure.outcome === 'unknown' ? failure.outcome : result.outcome;
+        failure = { ...result, outcome };
         if (failure.isFinal) throw new CreationError(failure);
-        // Full jitter, so that clients that failed at the same time do not retry at the same time.
-        const pauseMs = Math.min(failure.retryAfterMs ?? Math.random() * delayMs, MAX_TIMER_MS);
-        assertTimeFor(pauseMs + minAttemptMs);
-        await withTimeout(pauseMs, signal, () => new Promise(() => undefined));
+
+        const pauseMs = choosePause(failure, attempts);
+        assertTimeFor(pauseMs, call, failure);
+        await pause(pauseMs, call.signal);
       }
     } catch (cause) {
       if (cause instanceof CreationError) throw cause;
+      // A getter of an argument, or the token function, has thrown.
       const text = cause instanceof Error ? cause.message : 'see the cause';
       const message = `The request cannot be created: ${text}`;
       throw new CreationError({ message, cause, outcome: failure.outcome });
     }
   }
 
-  /** Makes one attempt. Rejects if there is no token. */
-  private async attempt(call: Call, findLimit: () => number): Promise<Result> {
+  /** Makes one attempt: gets a token, then sends the request. Rejects if there is no token. */
+  private async attempt(call: Call): Promise<Result> {
     const getToken = async (): Promise<string> => parseToken(await this.token());
-    const token = await withTimeout(findLimit(), call.signal, getToken);
+    const token = await withTimeout(maxAttemptMs(call), call.signal, getToken);
     if (token === undefined) return { message: 'No token: timed out', outcome: 'not stored' };
+
     const send = (stop: AbortSignal): Promise<Result> => this.send(call, token, stop);
-    const result = await withTimeout(findLimit(), call.signal, send);
+    const result = await withTimeout(maxAttemptMs(call), call.signal, send);
     return result ?? { message: 'No response: timed out', outcome: 'unknown' };
   }
 
-  private async send({ body, key, content }: Call, token: string, signal: AbortSignal) {
+  /** Sends the request, and reads the response. An abort of `signal` closes the connection. */
+  private async send(call: Call, token: string, signal: AbortSignal): Promise<Result> {
+    const { body, key, content } = call;
     const headers = {
       Authorization: `Bearer ${token}`,
       'Content-Type': 'application/json',
       'Idempotency-Key': key,
     };
+    const request = { method: 'POST', headers, body, redirect: 'manual', signal } as const;
     try {
-      const options = { method: 'POST', headers, body, redirect: 'manual', signal } as const;
-      const response = await fetch(this.url, options);
+      const response = await fetch(this.url, request);
       const text = await response.text();
-      const json: unknown = await new Response(text).json().catch(() => undefined);
-      const result = readResponse(response, text, json, content);
+      const result = readResponse(response, text, content);
       if ('isReplay' in result) return result;
+
       // A server may repeat the request in its errors.
-      return { ...result, message: result.message.replaceAll(token, 'TOKEN').slice(0, 500) };
+      const message = result.message.replaceAll(token, 'TOKEN').slice(0, MAX_MESSAGE_CHARS);
+      return { ...result, message };
     } catch (error) {
       return toNoResponse(error);
     }
@@ -168,32 +209,59 @@ export class PlantStoreClient {
 /** @throws TypeError if the value cannot be sent as a token; the error does not show the value */
 function parseToken(token: unknown): string {
   const text = typeof token === 'string' ? token.trim() : '';
-  if (/^[!-~]+$/.test(text)) return text;
+  const isVisibleAscii = /^[!-~]+$/.test(text);
+  if (isVisibleAscii) return text;
   throw new TypeError('token must be a non-empty string of visible ASCII characters.');
 }
 
-type Call = ReturnType<typeof readArguments>;
-/** Reads each argument once. @throws CreationError if one is invalid */
-function readArguments(plant: NewPlant, options: CreateOptions) {
-  check('plant', plant, 'an object', Object(plant) === plant);
-  check('options', options, 'an object', Object(options) === options);
+/** Reads each argument once, because it may be a getter. @throws CreationError if one is invalid */
+function readArguments(plant: NewPlant, options: CreateOptions): Call {
+  check('plant', plant, 'an object', isObject(plant));
+  check('options', options, 'an object', isObject(options));
+
   const { id } = plant;
-  check('id', id, 'a bigint or a safe integer', typeof id === 'bigint' || Number.isSafeInteger(id));
-  const texts = PROPERTIES.map((name) => [name, plant[name]] as const);
-  const given = texts.filter(([name, text]) => name === 'name' || text !== undefined);
-  for (const [name, text] of given) check(name, text, 'a string', typeof text === 'string');
-  const content = Object.fromEntries(given) as unknown as PlantContent;
+  const isExact = typeof id === 'bigint' || Number.isSafeInteger(id);
+  check('id', id, 'a bigint or a safe integer', isExact);
+  const content = readContent(plant);
+  // JSON.stringify throws on a bigint. The first 0 is the placeholder of the id.
+  const body = JSON.stringify({ id: 0, ...content }).replace('0', String(id));
+
   const { timeout = 60_000, signal = new AbortController().signal } = options;
   const isTime = typeof timeout === 'number' && timeout > 0;
   check('timeout', timeout, 'a number of milliseconds above 0', isTime);
-  check('signal', signal, 'an AbortSignal', {}.toString.call(signal) === '[object AbortSignal]');
-  const { idempotencyKey: key = crypto.getRandomValues(new Uint32Array(4)).join('-') } = options;
-  check('idempotencyKey', key, KEY_SYNTAX, typeof key === 'string' && KEY_PATTERN.test(key));
-  // JSON.stringify throws on a bigint. The first 0 is the placeholder of the id.
-  const body = JSON.stringify({ id: 0, ...content }).replace('0', String(id));
-  return { body, content, key, timeout, signal };
+  // The signal may come from another window or package, so `instanceof` may be false.
+  const isSignal = Object.prototype.toString.call(signal) === '[object AbortSignal]';
+  check('signal', signal, 'an AbortSignal', isSignal);
+
+  const { idempotencyKey: key = createKey() } = options;
+  const isKey = typeof key === 'string' && (BARE_KEY.test(key) || QUOTED_KEY.test(key));
+  check('idempotencyKey', key, KEY_SYNTAX, isKey);
+
+  return { content, body, key, timeout, end: performance.now() + timeout, signal };
 }
 
+/** Copies the properties of a plant except its id. @throws CreationError if one is not a string */
+function readContent(plant: NewPlant): PlantContent {
+  const content: Partial<Record<keyof PlantContent, string>> = {};
+  for (const name of PROPERTIES) {
+    const text = plant[name];
+    if (text === undefined && name !== 'name') continue;
+    check(name, text, 'a string', typeof text === 'string');
+    content[name] = text;
+  }
+  return content as PlantContent;
+}
+
+/** Creates a random key. `crypto.randomUUID` is not used: browsers lack it on pages that were loaded without HTTPS. */
+function createKey(): string {
+  return crypto.getRandomValues(new Uint32Array(4)).join('-');
+}
+
+function isObject(value: unknown): boolean {
+  return Object(value) === value;
+}
+
+/** @throws CreationError if an argument is invalid */
 function check(name: string, value: unknown, expected: string, isValid: boolean): void {
   if (isValid) return;
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
@@ -201,69 +269,145 @@ function check(name: string, value: unknown, expected: string, isValid: boolean)
   throw new CreationError({ message, outcome: 'not stored' });
 }
 
+/** How long an attempt may take. The token and the request have this limit each. */
+function maxAttemptMs({ timeout, end }: Call): number {
+  return Math.min(timeout / 2, MAX_ATTEMPT_MS, end - performance.now());
+}
+
+/** How long an attempt must be able to take. A shorter one would probably time out, and its outcome would be unknown. */
+function minAttemptMs({ timeout }: Call): number {
+  return Math.min(timeout / 10, 1000);
+}
+
+/** @throws CreationError if the call was aborted, or has no time for this pause and another attempt */
+function assertTimeFor(pauseMs: number, call: Call, failure: Failure): void {
+  const { timeout, end, signal } = call;
+  const isTimeLeft = performance.now() + pauseMs + minAttemptMs(call) <= end;
+  if (!signal.aborted && isTimeLeft) return;
+  const why = signal.aborted ? 'Aborted' : `Gave up after ${timeout} ms`;
+  const cause: unknown = signal.reason ?? failure.cause;
+  throw new CreationError({ ...failure, message: `${why}. ${failure.message}`, cause });
+}
+
+/**
+ * Returns the pause that the server asks for, or a random one of up to twice the last maximum. It begins with 0, so that
+ * clients that failed at the same time do not retry at the same time ("full jitter").
+ */
+function choosePause({ retryAfterMs }: Failure, attempts: number): number {
+  const longestMs = Math.min(FIRST_PAUSE_MS * 2 ** attempts, MAX_PAUSE_MS);
+  return Math.min(retryAfterMs ?? Math.random() * longestMs, MAX_TIMER_MS);
+}
+
+async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  const neverEnds = (): Promise<void> => new Promise(() => undefined);
+  await withTimeout(durationMs, signal, neverEnds);
+}
+
+/**
+ * Resolves to the result of the work, or to undefined after `limitMs` or on abort. At the end, the signal of the work is
+ * aborted in any case: a connection that is still open is closed.
+ * `AbortSignal.any` is not used, because it can miss a timeout.
+ */
+function withTimeout<T>(
+  limitMs: number,
+  signal: AbortSignal,
+  work: (stop: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
+  const controller = new AbortController();
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      // Has no effect after the work has ended.
+      resolve(undefined);
+      controller.abort();
+    };
+    // Before the timer, which would keep the process alive if this throws.
+    signal.addEventListener('abort', end);
+    const timer = setTimeout(end, limitMs);
+    // Then there will be no event.
+    if (signal.aborted) end();
+    void work(controller.signal).then(resolve, reject).finally(end);
+  });
+}
+
+/** Decides whether a response means that the plant was created. */
+function readResponse(response: Response, text: string, sent: PlantContent): Result {
+  const { status, headers } = response;
+  const { error, message, ...plant } = parseObject(text);
+  const isSame = PROPERTIES.every((property) => plant[property] === sent[property]);
+  // A captive portal or a proxy may also return 200.
+  if (status === 200 && typeof plant.name === 'string' && isSame) {
+    return { ...sent, isReplay: headers.get('Idempotent-Replayed') === 'true' };
+  }
+
+  const failure = {
+    // Browsers hide the status of a redirect: it is 0.
+    status: status === 0 ? undefined : status,
+    isFinal: !RETRYABLE_STATUSES.has(status),
+    retryAfterMs: readRetryAfter(headers),
+  };
+  const number = Number(error);
+  // The service's numbers begin with the status; those in the JSON of a proxy do not.
+  const isFromService = status >= 400 && Math.floor(number / 100) === status;
+  if (!isFromService || typeof message !== 'string') {
+    return { ...failure, message: describeForeign(response, text), outcome: 'unknown' };
+  }
+  // Of the server's errors, only 503 says that nothing was stored.
+  const outcome = status < 500 || status === 503 ? 'not stored' : 'unknown';
+  return { ...failure, message, error: number, outcome };
+}
+
+/** Parses a JSON object. Returns an empty object if the text is anything else. */
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+/** Reads `Retry-After`, a number of seconds or a date (RFC 9110 section 10.2.3). Undefined without a time to come. */
+function readRetryAfter(headers: Headers): number | undefined {
+  const header = headers.get('Retry-After') ?? '';
+  const isSeconds = /^\d+$/.test(header);
+  const delayMs = isSeconds ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return delayMs > 0 ? delayMs : undefined;
+}
+
+/** Describes a response that does not come from a plant store. */
+function describeForeign({ status, headers, type, url }: Response, text: string): string {
+  const what = type === 'opaqueredirect' ? 'A redirect' : `Response ${status}`;
+  const isMarkup = /^\s*</.test(text);
+  const content = headers.get('Location') ?? (isMarkup ? 'a page' : text);
+  const received = content === '' ? 'nothing' : content;
+  return `${what} from ${url} is not a plant store response. Check the URL. Received: ${received}`;
+}
+
 /** Keeps only the message as `cause`: the parser error of Node.js contains the response, which may repeat the token. */
 function toNoResponse(error: unknown): Failure {
-  const causes = innermostErrors(error);
+  const causes = findInnermostErrors(error);
   const text = causes.map(({ message, code }) => message || (code ?? 'unknown')).join(', ');
   const cause = new Error(text);
   // Only Node.js wraps its errors. Deno and Bun may report a refused connection after a request was received.
-  const reasons = causes.map(({ syscall, code, message }) => syscall ?? code ?? message);
-  if (causes[0] !== error && reasons.every((reason) => CONNECT_ERRORS.test(reason))) {
+  const isWrapped = causes[0] !== error;
+  if (isWrapped && causes.every(isConnectError)) {
     return { message: `No connection: ${text}`, outcome: 'not stored', cause };
   }
   return { message: `No response: ${text}`, outcome: 'unknown', cause };
 }
 
 type SystemError = Error & { readonly code?: string; readonly syscall?: string };
+
 /** Returns the innermost causes: one, or one per address. The error of Node.js is only `fetch failed`. */
-function innermostErrors(error: unknown): SystemError[] {
+function findInnermostErrors(error: unknown): SystemError[] {
   const { cause, errors } = Object(error) as { cause?: unknown; errors?: unknown };
-  if (cause) return innermostErrors(cause);
-  if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(innermostErrors);
+  if (cause) return findInnermostErrors(cause);
+  if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(findInnermostErrors);
   return [Object(error) as SystemError];
 }
 
-/** Decides whether a response means that the plant was created. */
-function readResponse(response: Response, text: string, json: unknown, sent: PlantContent): Result {
-  const { status, headers, type, url } = response;
-  const { error, message, ...plant } = Object(json) as Record<string, unknown>;
-  const isSame = PROPERTIES.every((property) => plant[property] === sent[property]);
-  // A captive portal or a proxy may also return 200.
-  if (status === 200 && typeof plant.name === 'string' && isSame) {
-    return { ...sent, isReplay: headers.get('Idempotent-Replayed') === 'true' };
-  }
-  const header = headers.get('Retry-After') ?? '';
-  const delayMs = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  const retryAfterMs = delayMs > 0 ? delayMs : undefined;
-  // Browsers hide the status of a redirect.
-  const isFinal = !RETRYABLE_STATUSES.has(status);
-  const failure = { status: status || undefined, isFinal, retryAfterMs };
-  const number = Number(error);
-  // The service's numbers begin with the status; those in the JSON of a proxy do not.
-  if (status < 400 || typeof message !== 'string' || Math.floor(number / 100) !== status) {
-    const what = type === 'opaqueredirect' ? 'A redirect' : `Response ${status}`;
-    const content = headers.get('Location') ?? (/^\s*</.test(text) ? 'a page' : text);
-    const sentence = `${what} from ${url} is not a plant store response. Check the URL. Received: ${content || 'nothing'}`;
-    return { ...failure, message: sentence, outcome: 'unknown' };
-  }
-  const outcome = status < 500 || status === 503 ? 'not stored' : 'unknown';
-  return { ...failure, message, error: number, outcome };
-}
-
-type Work<T> = (stop: AbortSignal) => Promise<T>;
-/** Resolves to undefined after `limitMs` or on abort. `AbortSignal.any` is not used, because it can miss a timeout. */
-function withTimeout<T>(limitMs: number, signal: AbortSignal, work: Work<T>) {
-  const controller = new AbortController();
-  return new Promise<T | undefined>((resolve, reject) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve(undefined);
-      controller.abort();
-    };
-    signal.addEventListener('abort', end);
-    const timer = setTimeout(end, limitMs);
-    if (signal.aborted) end();
-    void work(controller.signal).then(resolve, reject).finally(end);
-  });
+function isConnectError({ syscall, code, message }: SystemError): boolean {
+  const reason = syscall ?? code ?? message;
+  return CONNECT_ERRORS.some((pattern) => pattern.test(reason));
 }
