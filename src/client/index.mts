@@ -86,6 +86,8 @@ const MAX_PAUSE_MS = 5000;
 const MAX_ATTEMPT_MS = 25_000;
 /** The longest delay of a timer. A longer one would fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** How many characters of a response are read beyond the length of the request. */
+const MAX_EXTRA_RESPONSE_CHARS = 64 * 1024;
 const MAX_MESSAGE_CHARS = 500;
 
 /** How Node.js fails before a connection is open: a system call, a code or a message. */
@@ -193,7 +195,7 @@ export class PlantStoreClient {
     const request = { method: 'POST', headers, body, redirect: 'manual', signal } as const;
     try {
       const response = await fetch(this.url, request);
-      const text = await response.text();
+      const text = await readText(response, body.length + MAX_EXTRA_RESPONSE_CHARS);
       const result = readResponse(response, text, content);
       if ('isReplay' in result) return result;
 
@@ -329,6 +331,21 @@ function withTimeout<T>(
     if (signal.aborted) end();
     void work(controller.signal).then(resolve, reject).finally(end);
   });
+}
+
+/** Reads a response up to a number of characters, because a server may send without end. */
+async function readText({ body }: Response, maxChars: number): Promise<string> {
+  if (body === null) return '';
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  while (text.length <= maxChars) {
+    const chunk: { value?: Uint8Array } = await reader.read();
+    if (chunk.value === undefined) return text + decoder.decode();
+    text += decoder.decode(chunk.value, { stream: true });
+  }
+  // The end of the attempt closes the connection.
+  return `${text.slice(0, maxChars)}…`;
 }
 
 /** Decides whether a response means that the plant was created. */

@@ -48,7 +48,7 @@ describe('PlantStoreClient', () => {
   beforeAll(() => {
     writeFileSync(tokens, 'old ada\nnew ada\n');
   });
-  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens });
+  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens, BODY_LIMIT: '1MiB' });
   let proxy: UnreliableProxy;
   let timers: jest.SpiedFunction<typeof setTimeout>;
   beforeEach(() => {
@@ -104,10 +104,12 @@ describe('PlantStoreClient', () => {
 
   it.each<[string, object]>([
     ['The id must be a bigint or a safe integer, not 9007199254740992.', { id: 2 ** 53 }],
+    ['The id must be a bigint or a safe integer, not 1.5.', { id: 1.5 }],
     ['The id must be a bigint or a safe integer, not "7".', { id: '7' }],
     ['The name must be a string, not undefined.', { name: undefined }],
     ['The tag must be a string, not null.', { tag: null }],
     ['The timeout must be a number of milliseconds above 0, not "5s".', { timeout: '5s' }],
+    ['The timeout must be a number of milliseconds above 0, not 0.', { timeout: 0 }],
     ['The timeout must be a number of milliseconds above 0, not NaN.', { timeout: NaN }],
     [`The ${aKey}, not 7.`, { idempotencyKey: 7 }],
     [`The ${aKey}, not "a,b".`, { idempotencyKey: 'a,b' }],
@@ -153,7 +155,11 @@ describe('PlantStoreClient', () => {
   });
 
   it.each([
+    [301, 'http://other/plants', ''],
     [302, 'http://other/plants', ''],
+    [303, 'http://other/plants', ''],
+    [307, 'http://other/plants', ''],
+    [308, 'http://other/plants', ''],
     [404, 'a page', '\n<!DOCTYPE html><title>Not found</title>'],
   ])('reports the URL, and does not retry, on %d with %s', async (status, received, body) => {
     const headers: Record<string, string> = body ? {} : { Location: received };
@@ -162,6 +168,53 @@ describe('PlantStoreClient', () => {
     const message = `Response ${status} from ${proxy.origin}/plants is not a plant store response. Check the URL. Received: ${received}`;
     expect(failure).toMatchObject({ message, error: undefined, status, outcome: 'unknown' });
     expect(seen()).toEqual([status]);
+  });
+
+  it('reads a response that is as long as the plant', async () => {
+    const plant = { id: 1, name: '\u0001🌿'.repeat(100_000) };
+
+    expect(await (await connect()).create(plant)).toEqual({ name: plant.name, isReplay: false });
+  });
+
+  it.each([
+    [200, '{"name":"Fern","tag":"shade"}'],
+    [403, '<h1>Sorry</h1>'],
+  ])('stops reading a response with %d that does not end', async (status, body) => {
+    const failure = await createAndFail(await connect([{ status, body, endless: 'fast' }]));
+
+    expect(failure).toMatchObject({ status, error: undefined, outcome: 'unknown' });
+    expect(seen()).toEqual([status]);
+    await until(() => proxy.seen[0]?.isOpen === false);
+  });
+
+  it('retries on a new connection when a response arrives slowly and does not end', async () => {
+    const body = '{"name":"Fern","tag":"shade"}';
+    const client = await connect([{ status: 200, body, endless: 'slow' }]);
+    const creation = client.create(FERN);
+    await until(() => seen().length === 1);
+    const endAttempt = await findTimer(ATTEMPT_TIMEOUT_MS);
+    endAttempt();
+
+    expect(await creation).toEqual(STORED);
+    expect(seen()).toEqual([200, 200]);
+    await until(() => proxy.seen[0]?.isOpen === false);
+  });
+
+  it('leaves the rules of the service to the service', async () => {
+    const creation = (await connect()).create({ id: 2n ** 63n, name: '\ud800' });
+
+    await expect(creation).rejects.toMatchObject({
+      error: errorNumbers.idMissing,
+      outcome: 'not stored',
+    });
+  });
+
+  it('sends requests below the path of its URL', async () => {
+    await connect();
+    for (const url of [`${proxy.origin}/store`, `${proxy.origin}/store/`]) {
+      const client = new PlantStoreClient({ url, token: TOKEN });
+      expect(await createAndFail(client)).toMatchObject({ ...bodies.notFound, status: 404 });
+    }
   });
 
   it.each(['{"error":40399,"message":"TEXT"}', 'Sorry: TEXT'])(
@@ -348,16 +401,21 @@ describe('PlantStoreClient', () => {
     expect(seen()).toEqual(['no response', 200]);
   });
 
+  it('accepts a time-out that no timer can have', async () => {
+    expect(await (await connect()).create(FERN, { timeout: 2 ** 40 })).toEqual(STORED);
+  });
+
   it.each([
     ['sold out', () => Promise.reject(new Error('sold out'))],
     ['token must be a non-empty string of visible ASCII characters.', () => 'a\nb'],
     // A text that cannot be shown.
     ['see the cause', () => Promise.reject(Object.create(null) as Error)],
   ])('rejects when the token function throws: %s', async (cause, token) => {
-    const failure = await createAndFail(await connect([], token));
+    const failure = (await createAndFail(await connect([], token))) as CreationError;
 
     const message = `The request cannot be created: ${cause}`;
     expect(failure).toMatchObject({ name: 'CreationError', message, outcome: 'not stored' });
+    expect(failure.cause).toBeDefined();
     expect(seen()).toEqual([]);
   });
 

@@ -1,11 +1,19 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import { pipeline } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodies } from './error-bodies';
 import { listen } from './listen';
 
 /** A fault that the proxy causes instead of forwarding both the request and the response. */
 export type Fault =
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly body: string }
+  | {
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      readonly body: string;
+      /** Whether spaces follow the body until the connection closes: as many as fit, or a few. */
+      readonly endless?: 'fast' | 'slow';
+    }
   | 'response lost'
   | 'no response';
 
@@ -13,8 +21,15 @@ export type Fault =
 export interface UnreliableProxy {
   readonly origin: string;
   /** The requests: the fault, or the status of the forwarded response, and the time of arrival. */
-  readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number }[];
+  readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number; isOpen: boolean }[];
   stop(): Promise<void>;
+}
+
+async function* createSpaces(pace: 'fast' | 'slow'): AsyncGenerator<string> {
+  for (;;) {
+    if (pace === 'slow') await sleep(10);
+    yield pace === 'slow' ? ' ' : ' '.repeat(2 ** 14);
+  }
 }
 
 const FAULTS: readonly Fault[] = [
@@ -39,12 +54,21 @@ export async function startUnreliableProxy(
     const fault = faults[seen.length];
     const what = typeof fault === 'object' ? fault.status : fault;
     const { headers: sent } = incoming;
-    const record: (typeof seen)[number] = { what, headers: sent, at: performance.now() };
+    const at = performance.now();
+    const record: (typeof seen)[number] = { what, headers: sent, at, isOpen: true };
     seen.push(record);
+    outgoing.once('close', () => {
+      record.isOpen = false;
+    });
     if (fault === 'no response') return;
     if (typeof fault === 'object') {
       incoming.resume();
-      outgoing.writeHead(fault.status, fault.headers).end(fault.body);
+      outgoing.writeHead(fault.status, fault.headers);
+      if (fault.endless === undefined) outgoing.end(fault.body);
+      else {
+        outgoing.write(fault.body);
+        pipeline(createSpaces(fault.endless), outgoing, () => undefined);
+      }
       return;
     }
     const { method, url = '/', headers } = incoming;
