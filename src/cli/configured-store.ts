@@ -39,7 +39,7 @@ export async function withRepository(
   }
   // The store may fail while it closes.
   const failure = repository.currentFailure();
-  if (failure?.kind === 'final') throw failure;
+  if (failure?.reach === 'process') throw failure;
 }
 
 /**

@@ -1,10 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 
 /** The functions that Jest does not fake: all except the clocks and the timers of the code under test. */
-// prettier-ignore
 const REAL_FUNCTIONS = [
-  'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate',
-  'setInterval', 'clearInterval',
+  'hrtime',
+  'nextTick',
+  'queueMicrotask',
+  'setImmediate',
+  'clearImmediate',
 ] as const;
 
 /** Stops the clocks. Then time passes only in {@link advanceClock}. */

@@ -33,7 +33,7 @@ export class FailureLog {
     const count = (this.counts.get(error) ?? 0) + 1;
     this.counts.set(error, count);
     if (count > MAX_LINES_PER_SECOND) return;
-    const isLogged = cause instanceof StoreFailure && cause.kind !== 'row';
+    const isLogged = cause instanceof StoreFailure && cause.reach !== 'batch';
     const text = isLogged ? 'The store is unavailable; the cause was logged earlier.' : message;
     const line = new Error(`${error} ${text}`, isLogged ? {} : { cause });
     // The stack of the cause is logged.

@@ -1,27 +1,80 @@
+import fc from 'fast-check';
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
+import { UnavailableError } from '../errors/errors';
+import type { InsertOutcome } from '../plants.repository';
 import { DatabasePlantsRepository } from './database-plants.repository';
-import type { StoreDriver } from './store-driver';
+import { type StoreDriver, StoreFailure } from './store-driver';
+
+const SLOW_COMMIT_MS = 2000;
+const COMMIT_TIMEOUT_MS = 10_000;
+/** How long a store that works again takes to become ready. */
+const RECOVERY_MS = 1000;
+
+/** A database whose probes succeed, and whose batches are ended by the test. */
+class ManualDriver implements StoreDriver {
+  readonly name = 'the store';
+  readonly maxBatches = 1;
+  readonly batches: PromiseWithResolvers<(InsertOutcome | StoreFailure)[]>[] = [];
+  probeCount = 0;
+  private size = 0;
+
+  open = (): Promise<void> => Promise.resolve();
+  read = (): Promise<[]> => Promise.resolve([]);
+  close = (): Promise<void> => Promise.resolve();
+
+  probe(): Promise<void> {
+    this.probeCount++;
+    return Promise.resolve();
+  }
+
+  commit(batch: readonly unknown[]): Promise<(InsertOutcome | StoreFailure)[]> {
+    this.size = batch.length;
+    this.batches.push(Promise.withResolvers());
+    return this.batches.at(-1)?.promise ?? Promise.reject(new Error());
+  }
+
+  /** Ends the batch in progress. Returns whether there was one. */
+  async end(failure?: StoreFailure): Promise<boolean> {
+    const batch = this.batches.pop();
+    if (failure?.kind === 'row') batch?.resolve(Array<StoreFailure>(this.size).fill(failure));
+    else if (failure) batch?.reject(failure);
+    else batch?.resolve(Array<InsertOutcome>(this.size).fill('created'));
+    await waitForTurn();
+    return batch !== undefined;
+  }
+}
+
+async function passTime(milliseconds: number): Promise<void> {
+  advanceClock(milliseconds);
+  await waitForTurn();
+}
 
 describe('DatabasePlantsRepository', () => {
   const { lines } = useLog();
-  beforeEach(stopClock);
+  let driver: ManualDriver;
+  let repository: DatabasePlantsRepository;
+  beforeEach(() => {
+    stopClock();
+    driver = new ManualDriver();
+    repository = new DatabasePlantsRepository(driver);
+  });
   afterEach(restoreClock);
 
-  it('names the slow commit, and nothing else, as the failure when a batch times out', async () => {
-    const driver = {
-      name: 'the store',
-      maxBatches: 1,
-      commit: () => new Promise<never>(() => undefined),
-    };
-    const repository = new DatabasePlantsRepository(driver as unknown as StoreDriver);
-    const timedOut = repository.insert({ id: 1n, name: 'Fern' });
+  /** Inserts a plant. Resolves to its outcome or its error. */
+  async function insert(): Promise<{ outcome: Promise<unknown> }> {
+    const outcome = repository.insert({ id: 1n, name: 'Fern' }).catch((error: unknown) => error);
     await waitForTurn();
-    advanceClock(2000);
-    while (repository.isReady()) await waitForTurn();
-    advanceClock(8000);
+    return { outcome };
+  }
 
-    await expect(timedOut).rejects.toThrow('did not confirm the commit');
+  it('names the slow commit, and nothing else, as the failure when a batch times out', async () => {
+    const timedOut = await insert();
+    await passTime(SLOW_COMMIT_MS);
+    expect(repository.isReady()).toBe(false);
+    await passTime(COMMIT_TIMEOUT_MS);
+
+    expect(String(await timedOut.outcome)).toContain('did not confirm the commit');
 
     const cause = repository.currentFailure();
     expect(lines).toEqual([`error ${cause?.message}`]);
@@ -29,5 +82,102 @@ describe('DatabasePlantsRepository', () => {
     // So the request is rejected with that cause, and not because the queue is full.
     expect(repository.canAccept()).toBe(true);
     await expect(repository.insert({ id: 2n, name: 'Fern' })).rejects.toMatchObject({ cause });
+  });
+
+  it.each([
+    ['store', false],
+    ['process', true],
+  ] as const)(
+    'learns of a failure with the reach %s after its batch has timed out',
+    async (reach, isFinal) => {
+      const failure = new StoreFailure('unknown', 'EIO', { reach });
+      let restartReason: Error | undefined;
+      void repository.restartNeeded.then((reason) => (restartReason = reason));
+      await insert();
+      await passTime(COMMIT_TIMEOUT_MS);
+
+      await driver.end(failure);
+
+      expect(repository.currentFailure()).toBe(failure);
+      expect(lines.at(-1)).toBe('error EIO');
+      expect(restartReason).toBe(isFinal ? failure : undefined);
+      await passTime(RECOVERY_MS);
+      expect(repository.isReady()).toBe(!isFinal);
+    },
+  );
+
+  it('stays ready after a failure with the reach batch if a probe succeeds', async () => {
+    await insert();
+    await driver.end(new StoreFailure('unknown', 'lost', { reach: 'batch' }));
+
+    expect(driver.probeCount).toBe(1);
+    expect(repository.isReady()).toBe(true);
+    expect(lines).toEqual([]);
+  });
+});
+
+const FAILURES = {
+  none: undefined,
+  row: new StoreFailure('row', 'too long'),
+  batch: new StoreFailure('unknown', 'session lost', { reach: 'batch' }),
+  store: new StoreFailure('notStored', 'disk full'),
+  process: new StoreFailure('unknown', 'EIO', { reach: 'process' }),
+  // Of a request that was not sent after a final failure.
+  unsent: new StoreFailure('notStored', 'EIO before', { reach: 'process' }),
+} as const;
+
+type Step = { insert: number } | { end: keyof typeof FAILURES } | { passMs: number };
+
+/** Runs a schedule, and checks after each step what the repository knows of the store. */
+async function run(schedule: readonly Step[]): Promise<void> {
+  const driver = new ManualDriver();
+  const repository = new DatabasePlantsRepository(driver);
+  let restartReason: Error | undefined;
+  void repository.restartNeeded.then((reason) => (restartReason = reason));
+  let finalFailure: StoreFailure | undefined;
+
+  for (const step of schedule) {
+    if ('insert' in step) {
+      const cause = repository.currentFailure();
+      const outcome = repository.insert({ id: 1n, name: 'Fern' }).catch((error: unknown) => error);
+      if (cause) expect(await outcome).toEqual(new UnavailableError({ cause }));
+      await waitForTurn();
+    } else if ('end' in step) {
+      const failure = FAILURES[step.end];
+      if (await driver.end(failure)) {
+        if (failure?.reach === 'process') finalFailure ??= failure;
+        if (failure?.reach === 'store' && !finalFailure) {
+          expect(repository.currentFailure()).toBe(failure);
+        }
+      }
+    } else {
+      await passTime(step.passMs);
+    }
+    expect(restartReason).toBe(finalFailure);
+    if (finalFailure) expect(repository.currentFailure()).toBe(finalFailure);
+  }
+
+  while (await driver.end());
+  await passTime(RECOVERY_MS);
+  expect(repository.currentFailure()).toBe(finalFailure);
+  await repository.onApplicationShutdown();
+}
+
+describe('DatabasePlantsRepository on any schedule', () => {
+  useLog();
+  beforeEach(stopClock);
+  afterEach(restoreClock);
+
+  it('knows each failure of the store, before and after a time-out, and recovers unless it is final', async () => {
+    const step = fc.oneof<fc.Arbitrary<Step>[]>(
+      fc.record({ insert: fc.constant(1) }),
+      fc.record({ end: fc.constantFrom(...(Object.keys(FAILURES) as (keyof typeof FAILURES)[])) }),
+      fc.record({ passMs: fc.constantFrom(500, SLOW_COMMIT_MS, COMMIT_TIMEOUT_MS) }),
+    );
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 20 }), run), {
+      numRuns: 300,
+      verbose: true,
+      examples: [[[{ insert: 1 }, { passMs: COMMIT_TIMEOUT_MS }, { end: 'process' }]]],
+    });
   });
 });

@@ -20,6 +20,9 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     super();
     this.commits = new GroupCommit(driver);
     this.health = new StoreHealth(driver);
+    this.commits.observers.push(({ failure }) => {
+      if (failure) this.reportFailure(failure);
+    });
     this.timer = setInterval(() => {
       this.checkHealth();
     }, CHECK_INTERVAL_MS).unref();
@@ -37,12 +40,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
-      // A batch that has timed out is not a failure of the store: the health has noticed that it is slow.
-      if (!(error instanceof StoreFailure)) throw error;
-      // Either only this plant was rejected, or the database rejects all of them.
-      if (error.kind === 'row') void this.health.probe();
-      else this.health.recordFailure(error);
-      throw toPlantStoreError(error);
+      throw error instanceof StoreFailure ? toPlantStoreError(error) : error;
     }
   }
 
@@ -93,9 +91,16 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     if (hasEnded) await closing;
   }
 
+  /** Tells the health of each batch that failed, whether or not its plants still waited for it. */
+  private reportFailure(failure: StoreFailure): void {
+    // If a batch alone has failed, the store may work all the same.
+    if (failure.reach === 'batch') void this.health.probe();
+    else this.health.recordFailure(failure);
+  }
+
   private checkHealth(): void {
-    const { waitingSince = Infinity } = this.commits;
-    const isSlow = performance.now() - waitingSince >= SLOW_COMMIT_MS;
+    const { waitingSince } = this.commits;
+    const isSlow = waitingSince !== undefined && performance.now() - waitingSince >= SLOW_COMMIT_MS;
     if (isSlow) this.health.recordFailure(createSlowFailure(this.driver));
     else void this.health.recover();
   }
@@ -110,7 +115,12 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
 /** Returns the error of a request whose plant failed. Its cause is the failure. */
 function toPlantStoreError(failure: StoreFailure): PlantStoreError {
   const options = { cause: failure };
-  if (failure.kind === 'row') return new PlantStoreError('internal', undefined, options);
-  if (failure.kind === 'notStored') return new UnavailableError(options);
-  return new OutcomeUnknownError(options);
+  switch (failure.kind) {
+    case 'row':
+      return new PlantStoreError('internal', undefined, options);
+    case 'notStored':
+      return new UnavailableError(options);
+    case 'unknown':
+      return new OutcomeUnknownError(options);
+  }
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
-import type { EndedBatch, InsertOutcome } from '../plants.repository';
-import { GroupCommit } from './group-commit';
+import type { InsertOutcome } from '../plants.repository';
+import { type BatchEnd, GroupCommit } from './group-commit';
 import type { KeyedPlant } from './idempotency';
-import { StoreFailure } from './store-driver';
+import { type FailureReach, StoreFailure } from './store-driver';
 
 const COMMIT_TIMEOUT_MS = 10_000;
 /** The weight at which a batch is full. */
@@ -27,7 +27,7 @@ interface ManualBatch {
 /** Creates a group commit on a store whose batches the test ends. */
 function createGroupCommit(maxBatches = 1) {
   const batches: ManualBatch[] = [];
-  const ended: EndedBatch[] = [];
+  const ended: BatchEnd[] = [];
   const commits = new GroupCommit({
     maxBatches,
     commit: (plants) => {
@@ -245,47 +245,129 @@ describe('GroupCommit', () => {
     batches[0]?.succeed();
     await one;
     await waitForTurn();
-    batches[1]?.fail(new StoreFailure('notStored', 'broken'));
+    const failure = new StoreFailure('notStored', 'broken');
+    batches[1]?.fail(failure);
     await Promise.allSettled(others);
     await waitForTurn();
 
     expect(ended).toEqual([
-      { size: 1, duration: 7 },
-      { size: 2, duration: 0 },
+      { size: 1, duration: 7, failure: undefined },
+      { size: 2, duration: 0, failure },
     ]);
+  });
+
+  it('tells the observers how a batch ended before its plants have their outcomes', async () => {
+    const { batches, ended, submit } = createGroupCommit();
+    const failed = submit(1).catch(() => ended.length);
+    await waitForTurn();
+
+    batches[0]?.fail(new StoreFailure('notStored', 'broken'));
+
+    expect(await failed).toBe(1);
+  });
+
+  it.each<[FailureReach, FailureReach[]]>([
+    ['batch', ['batch']],
+    ['store', ['batch', 'store']],
+    ['store', ['store', 'batch']],
+    ['process', ['process', 'store', 'batch']],
+    ['process', ['batch', 'store', 'process']],
+  ])('reports a failure with the reach %s if plants fail with %j', async (widest, reaches) => {
+    const { batches, ended, submit } = createGroupCommit();
+    const failures = reaches.map((reach) => new StoreFailure('unknown', reach, { reach }));
+    const plants = [submit(0), ...failures.map((_failure, at) => submit(at + 1))];
+    const settled = Promise.allSettled(plants);
+    await waitForTurn();
+
+    batches[0]?.succeed(['created', ...failures]);
+    await settled;
+
+    expect(ended.map(({ failure }) => failure?.reach)).toEqual([widest]);
+  });
+
+  it('reports a failure of the store when the driver returns the wrong number of outcomes', async () => {
+    const { batches, ended, submit } = createGroupCommit();
+    const plants = Promise.allSettled([submit(1), submit(2)]);
+    await waitForTurn();
+
+    batches[0]?.succeed(['created']);
+
+    const failure = new StoreFailure('unknown', 'Error: 1 outcomes of 2 plants');
+    expect(await plants).toEqual(Array(2).fill({ status: 'rejected', reason: failure }));
+    expect(ended).toEqual([{ size: 2, duration: 0, failure }]);
+  });
+
+  it('resolves every call of close', async () => {
+    const { commits, batches, submit } = createGroupCommit();
+    const plant = submit(1);
+    await waitForTurn();
+
+    const closing = [commits.close(), commits.close()];
+    batches[0]?.succeed();
+
+    expect(await plant).toBe('created');
+    expect(await Promise.all(closing)).toEqual([true, true]);
   });
 });
 
-const OUTCOMES = { success: 'created', rejection: 'rejected', failure: 'unknown' } as const;
-type Result = keyof typeof OUTCOMES;
+/** How a batch ends, and what its plants get, unless the batch has timed out. */
+const RESULTS = {
+  success: { outcome: 'created' },
+  notStored: { outcome: 'rejected', error: new StoreFailure('notStored', 'full') },
+  unknown: { outcome: 'unknown', error: new StoreFailure('unknown', 'lost') },
+  final: { outcome: 'unknown', error: new StoreFailure('unknown', 'EIO', { reach: 'process' }) },
+  fault: { outcome: 'unknown', error: new Error('a fault of the driver') },
+  // The database rejects one row of the batch.
+  row: { outcome: 'created' },
+} as const;
+type Result = keyof typeof RESULTS;
+
+const ROW_FAILURE = new StoreFailure('row', 'too long');
 
 const toOutcome = (reason: unknown): string => {
-  if (reason instanceof UnavailableError || reason instanceof StoreFailure) return 'rejected';
-  return reason instanceof OutcomeUnknownError ? 'unknown' : String(reason);
+  if (reason instanceof UnavailableError) return 'rejected';
+  if (reason instanceof OutcomeUnknownError) return 'unknown';
+  if (!(reason instanceof StoreFailure)) return String(reason);
+  return reason.kind === 'notStored' ? 'rejected' : reason.kind;
 };
 
-/** Runs a schedule. Returns the outcome of each plant, and the one that follows from the results of the batches. */
-async function run(
-  maxBatches: number,
-  schedule: readonly Step[],
-): Promise<[actual: string, expected: string][]> {
-  const { commits, batches, submit } = createGroupCommit(maxBatches);
-  const outcomes: { actual: string; expected: string; settledAfter: number }[] = [];
-  const ended = new Set<ManualBatch>();
-  const inProgress = () => batches.filter((batch) => !ended.has(batch));
+interface Settled {
+  actual: string;
+  expected: string;
+  settledAfter: number;
+}
+
+/** Runs a schedule. Returns what happened to each plant and batch, and what follows from the results of the batches. */
+async function run(maxBatches: number, schedule: readonly Step[]) {
+  const { commits, batches, ended, submit } = createGroupCommit(maxBatches);
+  const plants: Settled[] = [];
+  const expectedEnds: { size: number; reason: string | undefined }[] = [];
+  const endedBatches = new Set<ManualBatch>();
+  const inProgress = () => batches.filter((batch) => !endedBatches.has(batch));
+  const expectOutcome = (id: number | undefined, outcome: string): void => {
+    const plant = plants[id ?? -1];
+    // If the batch has timed out, its plants have an outcome already.
+    if (plant) plant.expected = plant.actual === 'unknown' ? 'unknown' : outcome;
+  };
   const end = async (result: Result, place = 0): Promise<void> => {
     expect(inProgress().length).toBeLessThanOrEqual(maxBatches);
     const batch = inProgress()[place % (inProgress().length || 1)];
     if (batch === undefined) return;
-    ended.add(batch);
-    for (const id of batch.ids) {
-      const plant = outcomes[id];
-      // If the batch has timed out, its plants have an outcome already.
-      if (plant) plant.expected = plant.actual === 'unknown' ? 'unknown' : OUTCOMES[result];
+    endedBatches.add(batch);
+    const { outcome, error } = { error: undefined, ...RESULTS[result] };
+    for (const id of batch.ids) expectOutcome(id, outcome);
+    if (error) {
+      batch.fail(error);
+    } else if (result === 'row') {
+      const created = batch.ids.slice(1).map((): InsertOutcome => 'created');
+      expectOutcome(batch.ids[0], 'row');
+      batch.succeed([ROW_FAILURE, ...created]);
+    } else {
+      batch.succeed();
     }
-    if (result === 'success') batch.succeed();
-    else
-      batch.fail(result === 'rejection' ? new StoreFailure('notStored', '') : new Error('broken'));
+    const failure = result === 'row' ? ROW_FAILURE : error;
+    const reason = failure instanceof StoreFailure ? failure.message : failure && String(failure);
+    expectedEnds.push({ size: batch.ids.length, reason });
     await waitForTurn();
   };
 
@@ -302,7 +384,7 @@ async function run(
       const settle = (outcome: string): void => {
         Object.assign(plant, { actual: outcome, settledAfter: performance.now() - since });
       };
-      submit(outcomes.push(plant) - 1, step.weight).then(settle, (reason: unknown) => {
+      submit(plants.push(plant) - 1, step.weight).then(settle, (reason: unknown) => {
         settle(toOutcome(reason));
       });
     }
@@ -312,31 +394,34 @@ async function run(
   while (inProgress().length > 0) await end('success');
   await closing;
   await waitForTurn();
-  expect(outcomes.filter(({ settledAfter }) => settledAfter > 2 * COMMIT_TIMEOUT_MS)).toEqual([]);
-  return outcomes.map(({ actual, expected }) => [actual, expected]);
+  const ends = ended.map(({ size, failure }) => ({ size, reason: failure?.message }));
+  return { plants, ends, expectedEnds };
 }
 
 type Step = { weight: number } | { end: Result; place: number } | { steps: number };
 const weight = fc.constantFrom(1, 1, 256, 512, MAX_BATCH_WEIGHT, MAX_QUEUE_WEIGHT / 2);
+const results = Object.keys(RESULTS) as Result[];
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ weight }) },
   {
     weight: 3,
     arbitrary: fc.record({
-      end: fc.constantFrom<Result>('success', 'rejection', 'failure'),
+      end: fc.constantFrom<Result>('success', 'success', ...results),
       place: fc.nat(3),
     }),
   },
   { weight: 2, arbitrary: fc.record({ steps: fc.constantFrom(1, 3, 4, 5) }) },
 );
 
-it('GroupCommit settles each plant once, in time, with the outcome of the store, on any schedule', async () => {
+it('GroupCommit settles each plant once and in time, and reports each end of a batch once, on any schedule', async () => {
   const schedules = fc.array<Step>(step, { maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 4 }), schedules, async (maxBatches, schedule) => {
-      const outcomes = await run(maxBatches, schedule);
+      const { plants, ends, expectedEnds } = await run(maxBatches, schedule);
 
-      expect(outcomes.map(([actual]) => actual)).toEqual(outcomes.map(([, expected]) => expected));
+      expect(plants.map(({ actual }) => actual)).toEqual(plants.map(({ expected }) => expected));
+      expect(plants.filter((plant) => plant.settledAfter > 2 * COMMIT_TIMEOUT_MS)).toEqual([]);
+      expect(ends).toEqual(expectedEnds);
     }),
     { numRuns: 300, verbose: true },
   );

@@ -2,7 +2,7 @@ import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
 import { textLength } from '../plant/plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
-import { type StoreDriver, StoreFailure } from './store-driver';
+import { type FailureReach, type StoreDriver, StoreFailure } from './store-driver';
 
 /** The weight at which a batch is full. */
 const MAX_BATCH_WEIGHT = 1024;
@@ -16,39 +16,61 @@ const MAX_QUEUE_TIME_MS = 1000;
  */
 const COMMIT_TIMEOUT_MS = 10_000;
 
+/** The end of a batch, whether or not its plants still waited for it. */
+export interface BatchEnd extends EndedBatch {
+  /** The failure of the batch, or that of its plants with the widest reach. Undefined if there is none. */
+  readonly failure: StoreFailure | undefined;
+}
+
+type Outcome = InsertOutcome | StoreFailure;
+
 interface QueuedPlant {
   readonly plant: KeyedPlant;
+  /** When it was submitted, by `performance.now()`. */
   readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: InsertOutcome) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** A batch whose commit is in progress. */
 interface Batch {
   readonly plants: readonly QueuedPlant[];
-  /** Whether its plants have an outcome already: it has timed out, and keeps only its place. */
-  hasTimedOut: boolean;
+  state: 'committing' | 'timedOut' | 'ended';
 }
 
 /**
- * Commits concurrent plants together: while as many batches commit as the driver can, the next one gathers. An idle
- * store commits a single plant at once. A failed batch fails its plants and nothing else. If a batch times out, its
- * plants fail with "outcome unknown". The batch is not canceled, and no other batch takes its place until it ends.
+ * Commits concurrent plants together: while as many batches are in progress as the driver can commit, the next one
+ * gathers in the queue. An idle store commits a single plant at once. A failed batch fails its plants and no others.
+ *
+ * The states of a batch:
+ *
+ * - `committing`: the driver commits it, and its plants wait. It ends when the driver is done, or times out.
+ * - `timedOut`: its plants have failed with "outcome unknown". The driver still commits it: it is not canceled, and it
+ *   keeps its place, so that no other batch begins instead. It ends when the driver is done, perhaps never.
+ * - `ended`: the observers know how, and its plants have their outcomes. Its place is free for the next batch.
+ *
+ * The states of the queue:
+ *
+ * - open: accepts plants, unless it is full or the recent batches were too slow. A place that becomes free takes a
+ *   batch at once. A plant that finds a place free waits for the end of the turn of the event loop.
+ * - stuck: each place has a batch that has timed out. It accepts no plants and contains none: those that waited were
+ *   rejected. It is open again when a batch ends.
+ * - closed: accepts no plants. Those that it contains are still committed. It is settled when no plant waits for its
+ *   outcome.
  */
 export class GroupCommit {
-  /** Called at the end of each batch. */
-  readonly observers: ((batch: EndedBatch) => void)[] = [];
+  /** Called once for each batch when it ends, before its plants have their outcomes. */
+  readonly observers: ((batch: BatchEnd) => void)[] = [];
   private queue: QueuedPlant[] = [];
-  private totalQueueWeight = 0;
-  /** In the order in which they began. */
+  private queueWeight = 0;
+  /** The batches that are committing or have timed out, in the order in which they began. */
   private readonly batches = new Set<Batch>();
-  private timedOutCount = 0;
-  private isScheduled = false;
-  /** A moving average in milliseconds. The latest batch has a weight of a quarter. */
+  /** Whether a batch begins at the end of this turn of the event loop. */
+  private isBatchScheduled = false;
+  /** A moving average of durations in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
-  private isClosing = false;
-  private onSettled: (() => void) | undefined;
+  private isClosed = false;
+  private readonly settled: PromiseWithResolvers<void> = Promise.withResolvers();
 
   constructor(private readonly driver: Pick<StoreDriver, 'commit' | 'maxBatches'>) {}
 
@@ -59,16 +81,9 @@ export class GroupCommit {
    * @throws StoreFailure of the driver
    */
   submit(plant: KeyedPlant): Promise<InsertOutcome> {
-    // Start a batch at the end of this event loop turn, so that it includes all plants of the turn.
-    if (!this.isScheduled && this.batches.size < this.driver.maxBatches) {
-      this.isScheduled = true;
-      setImmediate(() => {
-        this.isScheduled = false;
-        this.startBatches();
-      });
-    }
     const weight = weigh(plant);
-    this.totalQueueWeight += weight;
+    this.queueWeight += weight;
+    this.scheduleBatch();
     return new Promise((resolve, reject) => {
       this.queue.push({ plant, since: performance.now(), weight, resolve, reject });
     });
@@ -78,44 +93,68 @@ export class GroupCommit {
     return this.queue.length;
   }
 
-  /** Whether plants may be submitted now. Not if the queue is full or closed, or if every batch has timed out. */
+  /** Whether plants may be submitted now. */
   get canAccept(): boolean {
-    const batches = this.totalQueueWeight / MAX_BATCH_WEIGHT / this.driver.maxBatches;
-    const isTooLong = this.totalQueueWeight >= MAX_QUEUE_WEIGHT;
-    const isTooSlow = batches * this.averageDuration >= MAX_QUEUE_TIME_MS;
-    return !(isTooLong || isTooSlow || this.isStuck || this.isClosing);
-  }
-
-  /** When the oldest unsettled plant was submitted, or the oldest one at all if no batch can begin. */
-  get waitingSince(): number | undefined {
-    const waiting = [...this.batches].find(({ hasTimedOut }) => this.isStuck || !hasTimedOut);
-    return (waiting?.plants ?? this.queue)[0]?.since;
+    if (this.isClosed || this.isStuck) return false;
+    const batchesAhead = this.queueWeight / MAX_BATCH_WEIGHT / this.driver.maxBatches;
+    const isTooLong = this.queueWeight >= MAX_QUEUE_WEIGHT;
+    const isTooSlow = batchesAhead * this.averageDuration >= MAX_QUEUE_TIME_MS;
+    return !isTooLong && !isTooSlow;
   }
 
   /**
-   * Closes the queue, and resolves when all accepted plants are settled.
+   * When the plant was submitted that has waited longest for its outcome; undefined if none waits. While the queue is
+   * stuck, the oldest plant of a batch that has timed out counts instead.
+   */
+  get waitingSince(): number | undefined {
+    const { isStuck } = this;
+    for (const { state, plants } of this.batches) {
+      if (isStuck || state === 'committing') return plants[0]?.since;
+    }
+    return this.queue[0]?.since;
+  }
+
+  /**
+   * Closes the queue, and resolves when it is settled.
    * @returns whether no batch is in progress; one that has timed out may never end
    */
   async close(): Promise<boolean> {
-    this.isClosing = true;
-    if (!this.isSettled) await new Promise<void>((resolve) => (this.onSettled = resolve));
+    this.isClosed = true;
+    this.resolveIfSettled();
+    await this.settled.promise;
     return this.batches.size === 0;
   }
 
-  private get isSettled(): boolean {
-    return this.queue.length === 0 && this.batches.size === this.timedOutCount;
+  private get isStuck(): boolean {
+    return this.timedOutCount === this.driver.maxBatches;
   }
 
-  /** Whether every place is taken by a batch that has timed out. */
-  private get isStuck(): boolean {
-    return this.timedOutCount >= this.driver.maxBatches;
+  private get timedOutCount(): number {
+    let count = 0;
+    for (const { state } of this.batches) {
+      if (state === 'timedOut') count++;
+    }
+    return count;
+  }
+
+  private get hasPlace(): boolean {
+    return this.batches.size < this.driver.maxBatches;
+  }
+
+  /** Starts a batch at the end of this turn of the event loop, so that it includes all plants of the turn. */
+  private scheduleBatch(): void {
+    if (this.isBatchScheduled || !this.hasPlace) return;
+    this.isBatchScheduled = true;
+    setImmediate(() => {
+      this.isBatchScheduled = false;
+      this.startBatches();
+    });
   }
 
   private startBatches(): void {
-    while (this.queue.length > 0 && this.batches.size < this.driver.maxBatches) {
-      void this.runBatch({ plants: this.takeBatch(), hasTimedOut: false });
+    while (this.queue.length > 0 && this.hasPlace) {
+      void this.runBatch({ plants: this.takeBatch(), state: 'committing' });
     }
-    if (this.isSettled) this.onSettled?.();
   }
 
   private async runBatch(batch: Batch): Promise<void> {
@@ -123,53 +162,78 @@ export class GroupCommit {
     this.batches.add(batch);
     const start = performance.now();
     const timer = setTimeout(() => {
-      batch.hasTimedOut = true;
-      this.timedOutCount++;
-      rejectAll(plants, new OutcomeUnknownError());
-      this.rejectOverdue();
-      if (this.isSettled) this.onSettled?.();
+      this.timeOut(batch);
     }, COMMIT_TIMEOUT_MS);
 
-    try {
-      const outcomes = await this.driver.commit(plants.map(({ plant }) => plant));
-      plants.forEach(({ resolve, reject }, at) => {
-        const outcome = outcomes[at] ?? new OutcomeUnknownError();
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-      });
-    } catch (error) {
-      const isKnown = error instanceof StoreFailure;
-      rejectAll(plants, isKnown ? error : new OutcomeUnknownError({ cause: error }));
-    }
+    const outcomes = await this.commit(plants);
 
     clearTimeout(timer);
+    batch.state = 'ended';
     this.batches.delete(batch);
-    if (batch.hasTimedOut) this.timedOutCount--;
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
-    for (const observe of this.observers) observe({ size: plants.length, duration });
+    const end = { size: plants.length, duration, failure: findWidestFailure(outcomes) };
+    for (const observe of this.observers) observe(end);
+    // Has no effect on plants of a batch that has timed out.
+    outcomes.forEach((outcome, at) => {
+      if (outcome instanceof StoreFailure) plants[at]?.reject(outcome);
+      else plants[at]?.resolve(outcome);
+    });
+
     this.rejectOverdue();
     // Start the next batch at once: under a flood of requests, an event loop turn may take seconds.
     this.startBatches();
+    this.resolveIfSettled();
   }
 
-  /** Rejects the plants that have waited too long for their batch, or that no batch can take. */
+  /** Returns one outcome or failure per plant. */
+  private async commit(plants: readonly QueuedPlant[]): Promise<readonly Outcome[]> {
+    try {
+      const outcomes = await this.driver.commit(plants.map(({ plant }) => plant));
+      if (outcomes.length === plants.length) return outcomes;
+      throw new Error(`${outcomes.length} outcomes of ${plants.length} plants`);
+    } catch (error) {
+      const failure = toStoreFailure(error);
+      return plants.map(() => failure);
+    }
+  }
+
+  private timeOut(batch: Batch): void {
+    batch.state = 'timedOut';
+    rejectAll(batch.plants, new OutcomeUnknownError());
+    this.rejectOverdue();
+    this.resolveIfSettled();
+  }
+
+  /** Rejects the plants that have waited too long for their batch. If the queue is stuck, rejects all plants. */
   private rejectOverdue(): void {
-    const earliest = this.isStuck ? Infinity : performance.now() - COMMIT_TIMEOUT_MS;
-    const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
+    const earliest = performance.now() - COMMIT_TIMEOUT_MS;
+    const overdueCount = this.queue.filter(({ since }) => since < earliest).length;
+    const rejected = this.take(this.isStuck ? this.queue.length : overdueCount);
     // Created only if it is needed, because an error captures a stack trace.
-    if (overdue.length > 0) rejectAll(overdue, new UnavailableError());
+    if (rejected.length > 0) rejectAll(rejected, new UnavailableError());
+  }
+
+  private resolveIfSettled(): void {
+    const isSettled = this.queue.length === 0 && this.batches.size === this.timedOutCount;
+    if (this.isClosed && isSettled) this.settled.resolve();
   }
 
   private takeBatch(): QueuedPlant[] {
+    let count = 0;
     let weight = 0;
-    const last = this.queue.findIndex((queued) => (weight += queued.weight) >= MAX_BATCH_WEIGHT);
-    return this.take(last < 0 ? this.queue.length : last + 1);
+    for (const queued of this.queue) {
+      if (weight >= MAX_BATCH_WEIGHT) break;
+      weight += queued.weight;
+      count++;
+    }
+    return this.take(count);
   }
 
+  /** Removes the oldest plants from the queue. */
   private take(count: number): QueuedPlant[] {
     const plants = this.queue.splice(0, count);
-    for (const { weight } of plants) this.totalQueueWeight -= weight;
+    for (const { weight } of plants) this.queueWeight -= weight;
     return plants;
   }
 }
@@ -181,4 +245,22 @@ function weigh(plant: KeyedPlant): number {
 
 function rejectAll(plants: readonly QueuedPlant[], error: Error): void {
   for (const { reject } of plants) reject(error);
+}
+
+/** Returns the failure of a batch. An error of another class is a fault of the driver: the plants may be stored. */
+function toStoreFailure(error: unknown): StoreFailure {
+  if (error instanceof StoreFailure) return error;
+  return new StoreFailure('unknown', String(error), { cause: error });
+}
+
+const WIDTHS: Readonly<Record<FailureReach, number>> = { batch: 1, store: 2, process: 3 };
+
+/** Finds the failure that says most about the store: of several, the first with the widest reach. */
+function findWidestFailure(outcomes: readonly Outcome[]): StoreFailure | undefined {
+  let widest: StoreFailure | undefined;
+  for (const outcome of outcomes) {
+    if (!(outcome instanceof StoreFailure)) continue;
+    if (!widest || WIDTHS[outcome.reach] > WIDTHS[widest.reach]) widest = outcome;
+  }
+  return widest;
 }

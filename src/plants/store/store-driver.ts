@@ -12,33 +12,51 @@ export interface PlantRange {
 }
 
 /**
- * The meaning of a failure:
+ * What a failure means for its plants:
  *
- * - `row`: the database rejected this plant alone.
- * - `notStored`: nothing was stored. The next attempt may succeed.
- * - `unknown`: the plants may be stored. The next attempt may succeed.
- * - `final`: the plants may be stored. Only a restart of the process can make the store usable again.
+ * - `row`: the database rejected this plant.
+ * - `notStored`: nothing was stored.
+ * - `unknown`: the plants may be stored.
  */
-export type FailureKind = 'row' | 'notStored' | 'unknown' | 'final';
+export type FailureKind = 'row' | 'notStored' | 'unknown';
+
+/**
+ * What a failure means for the store:
+ *
+ * - `batch`: nothing. It concerns plants of its batch, and the next one may succeed. A probe determines whether the
+ *   store works.
+ * - `store`: the store has failed. It may work again later.
+ * - `process`: the failure is final: only a restart of the process can make the store usable again.
+ */
+export type FailureReach = 'batch' | 'store' | 'process';
+
+export interface FailureOptions extends ErrorOptions {
+  /** The database's code of the error. */
+  readonly code?: string | number | undefined;
+  /** By default, `batch` for a rejected row and `store` otherwise. */
+  readonly reach?: FailureReach | undefined;
+}
 
 /** A failure of a store. Its message is the reason, for the operator. */
 export class StoreFailure extends OperatorError {
   override readonly name = 'StoreFailure';
+  readonly code: string | number | undefined;
+  readonly reach: FailureReach;
 
-  /** @param code the database's code of the error */
   constructor(
     readonly kind: FailureKind,
     reason: string,
-    readonly code?: string | number,
-    options?: ErrorOptions,
+    { code, reach, ...options }: FailureOptions = {},
   ) {
     super(reason, options);
+    this.code = code;
+    this.reach = reach ?? (kind === 'row' ? 'batch' : 'store');
   }
 }
 
 /**
- * A database, as its repository uses it. The kind of a failure tells the repository what has happened. A driver
- * knows nothing of its repository.
+ * A database, as its repository uses it. The kind and the reach of a failure tell the repository what has happened. A
+ * driver knows nothing of its repository.
  */
 export interface StoreDriver {
   readonly name: string;

@@ -106,7 +106,7 @@ describe('StoreHealth', () => {
   });
 
   it('tries nothing more once a restart is needed, and reports the reason', async () => {
-    const reason = new StoreFailure('final', 'unclear');
+    const reason = new StoreFailure('unknown', 'unclear', { reach: 'process' });
     store.health.recordFailure(broken);
     store.health.recordFailure(reason);
     store.health.recordFailure(broken);
@@ -118,7 +118,7 @@ describe('StoreHealth', () => {
   });
 
   it.each([
-    ['a final failure', new StoreFailure('final', 'unclear')],
+    ['a final failure', new StoreFailure('unknown', 'unclear', { reach: 'process' })],
     ['a failure', new StoreFailure('unknown', 'lost')],
   ])('keeps %s that was recorded while a successful probe was running', async (_kind, failure) => {
     void store.health.probe();

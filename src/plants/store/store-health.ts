@@ -45,7 +45,7 @@ export class StoreHealth {
 
   /** Records that the store has failed, or that it is slow. Nothing replaces a final failure. */
   recordFailure(failure: StoreFailure): void {
-    const isFinal = failure.kind === 'final';
+    const isFinal = failure.reach === 'process';
     if (this.isFinal || (this.stopping.signal.aborted && !isFinal)) return;
     this.latestFailure = failure;
     this.report(failure);
@@ -54,12 +54,15 @@ export class StoreHealth {
 
   /** Reopens the store if it has failed, and probes it. Does nothing while it works. Called every half second. */
   async recover(): Promise<void> {
-    if (this.failure && !this.isFinal) await this.probe();
+    if (this.failure) await this.probe();
   }
 
-  /** Opens the store, does what a commit does, and records the result. Does nothing while a probe is in progress. */
+  /**
+   * Opens the store, does what a commit does, and records the result. Does nothing while a probe is in progress, or
+   * after a final failure.
+   */
   async probe(): Promise<void> {
-    if (this.isProbing) return;
+    if (this.isProbing || this.isFinal) return;
     this.isProbing = true;
     const { failure } = this;
     try {
@@ -76,7 +79,7 @@ export class StoreHealth {
   }
 
   private get isFinal(): boolean {
-    return this.failure?.kind === 'final';
+    return this.failure?.reach === 'process';
   }
 
   stop(): void {

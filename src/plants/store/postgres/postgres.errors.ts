@@ -61,5 +61,5 @@ export function toFailure(
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
   // Node's own messages contain the code.
   const reason = line.includes(code) ? line : `${line} (${code})`;
-  return new StoreFailure(kind, `${store}: ${reason}.`, code || undefined, { cause });
+  return new StoreFailure(kind, `${store}: ${reason}.`, { code: code || undefined, cause });
 }

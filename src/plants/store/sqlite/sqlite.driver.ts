@@ -4,7 +4,13 @@ import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
-import { type FailureKind, type PlantRange, type StoreDriver, StoreFailure } from '../store-driver';
+import {
+  type FailureKind,
+  type FailureReach,
+  type PlantRange,
+  type StoreDriver,
+  StoreFailure,
+} from '../store-driver';
 import { logUpgrade } from '../upgrade-log';
 import { findPathError } from './sqlite.settings';
 
@@ -17,6 +23,7 @@ export type SqliteRequest =
 /** A {@link StoreFailure}, as a thread can send it. */
 export interface SqliteFailure {
   readonly kind: FailureKind;
+  readonly reach: FailureReach;
   readonly reason: string;
   /** The result code of SQLite. */
   readonly code?: number | undefined;
@@ -37,9 +44,8 @@ export class SqliteDriver implements StoreDriver {
   readonly name: string;
   /** The thread commits in order: two batches would only be smaller. */
   readonly maxBatches = 1;
+  /** The thread that has opened the store. Undefined until then. It may have ended. */
   private worker: Worker | undefined;
-  /** Undefined until the store is open. */
-  private onLost: ((failure: StoreFailure) => void) | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
   /** Why the store cannot be used again by this process. */
@@ -54,13 +60,16 @@ export class SqliteDriver implements StoreDriver {
   }
 
   async open(_signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
+    // After a final failure, each request reports it.
     if (this.worker) return;
-    const reply = await this.start();
+    const worker = this.startWorker(onLost);
+    const reply = await this.nextReply();
+    // Then the thread ends.
     if ('reason' in reply) {
       const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
       throw new OptionError('sqlite', message);
     }
-    this.onLost = onLost;
+    this.worker = worker;
     logUpgrade(reply.value as number);
   }
 
@@ -68,7 +77,7 @@ export class SqliteDriver implements StoreDriver {
     const request = { kind: 'commit', batch } as const;
     const outcomes = await this.request<(InsertOutcome | SqliteFailure)[]>(request);
     return outcomes.map((outcome) =>
-      typeof outcome === 'string' ? outcome : this.createFailure(outcome),
+      typeof outcome === 'string' ? outcome : this.toStoreFailure(outcome),
     );
   }
 
@@ -84,36 +93,37 @@ export class SqliteDriver implements StoreDriver {
     if (this.worker && !this.finalFailure) await this.request({ kind: 'close' });
   }
 
-  private start(): Promise<SqliteReply> {
+  private startWorker(onLost: (failure: StoreFailure) => void): Worker {
     // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
     const file = require.resolve('./sqlite.worker.js');
-    const worker = (this.worker = new Worker(file, { workerData: this.name, name: 'sqlite' }));
+    const worker = new Worker(file, { workerData: this.name, name: 'sqlite' });
     let endedBy = 'the SQLite thread has ended';
     worker.on('error', (error: Error) => (endedBy = error.message));
     worker.on('exit', () => {
-      for (const { resolve: reply } of this.pending.splice(0)) {
-        reply({ kind: 'final', reason: endedBy });
-      }
-      const failure = this.createFailure({ kind: 'final', reason: endedBy });
-      this.onLost?.(failure);
+      const failure = { kind: 'unknown', reach: 'process', reason: endedBy } as const;
+      for (const { resolve: reply } of this.pending.splice(0)) reply(failure);
+      if (worker === this.worker) onLost(this.recordFinalFailure(failure));
     });
     worker.on('message', (reply: SqliteReply) => {
       this.pending.shift()?.resolve(reply);
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
     });
-    return this.nextReply();
+    return worker;
   }
 
   /** @throws StoreFailure when the thread cannot do it */
   private async request<Value>(request: SqliteRequest): Promise<Value> {
-    if (this.finalFailure || !this.worker) {
-      throw new StoreFailure('notStored', this.finalFailure?.message ?? 'the store is not open');
+    if (!this.worker) throw new StoreFailure('notStored', `${this.name}: the store is not open.`);
+    if (this.finalFailure) {
+      // This request was not sent, so it has stored nothing.
+      const { message, code, reach } = this.finalFailure;
+      throw new StoreFailure('notStored', message, { code, reach });
     }
     this.worker.ref();
     this.worker.postMessage(request);
     const reply = await this.nextReply();
-    if ('reason' in reply) throw this.createFailure(reply);
+    if ('reason' in reply) throw this.toStoreFailure(reply);
     return reply.value as Value;
   }
 
@@ -123,12 +133,16 @@ export class SqliteDriver implements StoreDriver {
     return reply.promise;
   }
 
-  private createFailure({ kind, reason, code }: SqliteFailure): StoreFailure {
-    if (kind !== 'final') return new StoreFailure(kind, `${this.name}: ${reason}.`, code);
-    return (this.finalFailure ??= new StoreFailure(
-      kind,
-      `${this.name}: ${reason}. The outcome of the last commit may be unknown: restart the service.`,
-      code,
-    ));
+  private toStoreFailure(failure: SqliteFailure): StoreFailure {
+    const { kind, reach, reason, code } = failure;
+    if (reach === 'process') return this.recordFinalFailure(failure);
+    return new StoreFailure(kind, `${this.name}: ${reason}.`, { code, reach });
+  }
+
+  /** Returns the first final failure: a thread may end because of an earlier one. */
+  private recordFinalFailure({ kind, reason, code, reach }: SqliteFailure): StoreFailure {
+    const message = `${this.name}: ${reason}. The outcome of the last commit may be unknown: restart the service.`;
+    this.finalFailure ??= new StoreFailure(kind, message, { code, reach });
+    return this.finalFailure;
   }
 }

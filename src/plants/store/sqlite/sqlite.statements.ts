@@ -53,15 +53,20 @@ export function insertPlant(
   } catch (error) {
     // A trigger may also have rolled back the whole transaction.
     if (!isRowRejection(error) || !database.isTransaction) throw error;
-    return { kind: 'row', reason: (error as Error).message, code: extendedCodeOf(error) };
+    return createRowFailure((error as Error).message, extendedCodeOf(error));
   }
   const found = selectOne.get(id) as unknown as [key: string, ...row: PlantRow] | undefined;
   if (found === undefined) {
-    const reason = 'a trigger of the table plants ignored a plant, which is not supported';
-    return { kind: 'row', reason };
+    return createRowFailure(
+      'a trigger of the table plants ignored a plant, which is not supported',
+    );
   }
   const [storedKey, ...row] = found;
   return duplicateOutcome({ ...plantFromRow(row), keyDigest: storedKey.toLowerCase() }, plant);
+}
+
+function createRowFailure(reason: string, code?: number): SqliteFailure {
+  return { kind: 'row', reach: 'batch', reason, code };
 }
 
 export function readPlants({ selectRange }: Statements, { from, to, limit }: PlantRange): Plant[] {

@@ -39,8 +39,11 @@ function send(message: SqliteReply): void {
   parentPort?.postMessage(message);
 }
 
-function describeFailure(error: unknown, kind: SqliteFailure['kind'] = 'notStored'): SqliteFailure {
-  return { kind, reason: describeError(error, path), code: extendedCodeOf(error) };
+function describeFailure(error: unknown, isFinal = false): SqliteFailure {
+  const outcome = isFinal
+    ? ({ kind: 'unknown', reach: 'process' } as const)
+    : ({ kind: 'notStored', reach: 'store' } as const);
+  return { ...outcome, reason: describeError(error, path), code: extendedCodeOf(error) };
 }
 
 function reply(session: Session, request: SqliteRequest): SqliteReply {
@@ -54,7 +57,7 @@ function reply(session: Session, request: SqliteRequest): SqliteReply {
     isCommitting = false;
     if (isFinal) closeWithoutCheckpoint(session.database, path);
     else if (session.database.isTransaction) session.database.exec('ROLLBACK');
-    return describeFailure(error, isFinal ? 'final' : 'notStored');
+    return describeFailure(error, isFinal);
   }
 }
 
