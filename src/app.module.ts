@@ -5,6 +5,7 @@ import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
 import { PlantsModule } from './plants/plants.module';
 import { PlantsRepository } from './plants/plants.repository';
+import { BodyGuard } from './server/guards/body.guard';
 import { LoadSheddingGuard } from './server/guards/load-shedding.guard';
 import { RateLimitGuard } from './server/guards/rate-limit.guard';
 import { serveDocument } from './server/openapi/document.routes';
@@ -36,6 +37,7 @@ export class AppModule {
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
         { provide: APP_GUARD, useClass: BearerGuard },
         ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
+        { provide: APP_GUARD, useValue: new BodyGuard(bodyLimit) },
         { provide: APP_FILTER, useClass: ServiceErrorFilter },
       ],
     };

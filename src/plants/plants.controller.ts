@@ -13,8 +13,14 @@ import { BearerGuard } from './auth/bearer.guard';
 import type { Caller } from './http/caller';
 import { ApiErrorResponses } from './http/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto } from './plant/plant.dto';
-import { ErrorFilter } from './http/error.filter';
-import { CallerOfRequest, type HostRequest, HttpRequest, notesOf } from './http/request';
+import { CreateErrorFilter, ErrorFilter } from './http/error.filter';
+import {
+  CallerOfRequest,
+  type HostRequest,
+  HttpRequest,
+  notesOf,
+  ParsesRawBody,
+} from './http/request';
 import {
   IDEMPOTENCY_KEY,
   IDEMPOTENT_REPLAYED,
@@ -45,6 +51,8 @@ export class PlantsController {
 
   @Post()
   @HttpCode(200)
+  @UseFilters(CreateErrorFilter)
+  @ParsesRawBody(true)
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:

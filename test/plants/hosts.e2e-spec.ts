@@ -27,7 +27,7 @@ import {
   UnavailableError,
 } from '../../src/plants';
 import { errorBodies } from '../support/error-bodies';
-import { type adapters, createModule, startHost } from '../support/orchard';
+import { type adapters, createModule, createRecordingLogger, startHost } from '../support/orchard';
 
 /** The rows of the table in docs/embedding.md, on both platforms. `test/package/hosts` tests Nest 11. */
 
@@ -197,18 +197,42 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('a host on %s', (ad
     expect(await ids()).toEqual([9_007_199_254_740_993n]);
   });
 
-  it('leaves bodies to the module with bodyParser: false', async () => {
+  it('logs and gets 500 if nothing has read the body', async () => {
     const configure = (app: INestApplication) => {
       if (adapter !== 'Fastify') return;
+      // Express reads no body with `bodyParser: false`. Fastify has parsers of its own.
       const instance = (app as NestFastifyApplication).getHttpAdapter().getInstance();
       instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
     };
-    const url = await start(adapter, [], { bodyParser: false }, configure);
+    const logger = createRecordingLogger();
+    const url = await start(adapter, [], { bodyParser: false, logger }, configure);
 
-    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+    for (const body of [FERN, chunked()]) {
+      expect(await post(url, body)).toMatchObject({ status: 500 });
+    }
+    expect(logger.error.mock.calls.map(String).join()).toContain('No parser of the application');
     expect(await post(url, '')).toMatchObject(rejectedWith(errorBodies.empty));
-    expect(await ids()).toEqual([9_007_199_254_740_993n]);
-    expect(await post(url, chunked())).toMatchObject(rejectedWith(tooLarge));
+  });
+
+  it('may set rawBody or body in a guard, with bodyParser: false', async () => {
+    const bodyOf: Record<string, object> = {
+      raw: { rawBody: Buffer.from(LARGE_ID) },
+      parsed: { body: JSON.parse(FERN) as unknown },
+    };
+    const setBody: CanActivate = {
+      canActivate: (context) => {
+        const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
+        Object.assign(request, bodyOf[request.headers['x-set'] ?? '']);
+        return true;
+      },
+    };
+    const providers = [{ provide: APP_GUARD, useValue: setBody }];
+    const url = await start(adapter, providers, { bodyParser: false });
+
+    for (const kind of ['raw', 'parsed']) {
+      expect(await post(url, FERN, { 'x-set': kind })).toMatchObject({ status: 200 });
+    }
+    expect(await ids()).toEqual([1n, 9_007_199_254_740_993n]);
   });
 
   it('may use strict global pipes, interceptors for responses, prefixes, versions and compression', async () => {

@@ -65,6 +65,7 @@ export const errorCatalogue = {
     'A plant with this id was created with the same Idempotency-Key but different content.',
     'taken',
   ),
+  invalidRequest: entry(40008, 'The request is invalid; the message says why.'),
   missingCredentials: entry(
     40100,
     'No bearer token: the Authorization header is missing or has another scheme.',
@@ -115,6 +116,11 @@ export interface ErrorBody {
 
 interface PlantStoreErrorOptions extends HttpExceptionOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The HTTP status, if it is not that of the kind. The number of the error is then this status and `00`.
+   * @default the status of the kind
+   */
+  readonly status?: number | undefined;
 }
 
 /**
@@ -128,7 +134,15 @@ export class PlantStoreError extends HttpException {
 
   /** @param message by default, the meaning of the kind */
   constructor(kind: ErrorKind, message?: string, options: PlantStoreErrorOptions = {}) {
-    const { error, status, meaning, outcome, headers } = errorCatalogue[kind];
+    const {
+      error: errorOfKind,
+      status: statusOfKind,
+      meaning,
+      outcome,
+      headers,
+    } = errorCatalogue[kind];
+    const { status = statusOfKind } = options;
+    const error = status === statusOfKind ? errorOfKind : status * 100;
     super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
     this.headers = { ...headers, ...options.headers };
     this.outcome = outcome;

@@ -14,7 +14,6 @@ export class ErrorFilter implements ExceptionFilter<PlantStoreError> {
   ) {}
 
   catch(failure: PlantStoreError, host: ArgumentsHost): void {
-    notesOf(host.switchToHttp().getRequest<HostRequest>()).outcome = failure.outcome;
     this.respond(failure, host);
   }
 
@@ -35,5 +34,14 @@ export class ErrorFilter implements ExceptionFilter<PlantStoreError> {
       }
     }
     httpAdapter.reply(response, failure.body, failure.getStatus());
+  }
+}
+
+/** The filter of the route that creates a plant. It also notes the outcome of the request, for metrics and logs. */
+@Catch(PlantStoreError)
+export class CreateErrorFilter extends ErrorFilter {
+  override catch(failure: PlantStoreError, host: ArgumentsHost): void {
+    notesOf(host.switchToHttp().getRequest<HostRequest>()).outcome = failure.outcome;
+    super.catch(failure, host);
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createParamDecorator } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { Caller } from './caller';
 import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
@@ -58,6 +59,9 @@ export function headerValues({ headers, rawHeaders }: IncomingMessage, name: str
     return header?.length === name.length && header.toLowerCase() === name;
   });
 }
+
+/** `@ParsesRawBody(true)` marks a route that parses `rawBody` itself, so that no parser of JSON needs to run before. */
+export const ParsesRawBody = Reflector.createDecorator<boolean>();
 
 /** Passes the request to a pipe. A global `ValidationPipe` of a host skips parameters of its type, `custom`. */
 export const HttpRequest = createParamDecorator((_: unknown, context) =>

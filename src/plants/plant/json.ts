@@ -24,12 +24,17 @@ export function parseJson(text: string): unknown {
     if (typeof value?.id === 'number') value.id = BigInt(value.id);
     return value;
   } catch (error) {
-    if (error instanceof RangeError) throw new NotJsonError('Not JSON: it is nested too deeply.');
-    if (text.startsWith('\ufeff')) {
-      throw new NotJsonError('Not JSON: it begins with a byte order mark.');
-    }
-    // The message may quote characters of the body.
-    const reason = (error as Error).message.replaceAll(/[^ -~]/g, '?');
-    throw new NotJsonError(`Not JSON: ${reason}`);
+    throw toNotJsonError(error, text);
   }
+}
+
+/** Explains in a sentence for the client why `JSON.parse` rejected a text. */
+export function toNotJsonError(error: unknown, text: string): NotJsonError {
+  if (error instanceof RangeError) return new NotJsonError('Not JSON: it is nested too deeply.');
+  if (text.startsWith('\ufeff')) {
+    return new NotJsonError('Not JSON: it begins with a byte order mark.');
+  }
+  // The message may quote characters of the body.
+  const reason = (error as Error).message.replaceAll(/[^ -~]/g, '?');
+  return new NotJsonError(`Not JSON: ${reason}`);
 }

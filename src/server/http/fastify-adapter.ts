@@ -56,8 +56,10 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
-  // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
-  instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
+  // Fastify leaves every body unread, whatever its type: `BodyGuard` reads it after the other guards.
+  for (const method of instance.supportedMethods) {
+    instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
   instance.decorateRequest('receivedAt').decorate('healthPort', NaN);
   let isClosing = false;
 

@@ -1,7 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { errorResponses } from '../../plants/http/error.dto';
-import type { CatalogueEntry } from '../../plants/errors/errors';
+import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/plant/swagger-decorators';
 
@@ -54,9 +54,13 @@ interface OperationResponse {
   readonly content?: { readonly 'application/json'?: { readonly examples?: object } };
 }
 
-/** Whether the server may reject a request of any route with an error. 404 and 405 belong to other paths and methods. */
-function isOfEveryRoute({ outcome, status }: CatalogueEntry): boolean {
-  return outcome === undefined && ![404, 405].includes(status);
+/**
+ * Whether the server may reject a request of any route with an error. 404 and 405 belong to other paths and methods,
+ * 40008 to routes whose pipes or methods throw exceptions of Nest.
+ */
+function isOfEveryRoute({ error, outcome, status }: CatalogueEntry): boolean {
+  const isOfSomeRoutes = error === errorCatalogue.invalidRequest.error;
+  return outcome === undefined && ![404, 405].includes(status) && !isOfSomeRoutes;
 }
 
 function isDeclared({ error }: CatalogueEntry, responses: Operation['responses']): boolean {

@@ -1,0 +1,137 @@
+import { Module } from '@nestjs/common';
+import { AppModule } from '../../src/app.module';
+import { AUTHORIZED, JSON_HEADERS, TestApplication } from '../support/application';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
+import { readMetric } from '../support/metrics';
+import { SeedsModule } from '../support/seeds';
+
+// A second module beside PlantsModule, added as Nest's documentation says. The service needs no other change for it.
+Module({ imports: [SeedsModule] })(AppModule);
+
+type RequestBody = NonNullable<RequestInit['body']>;
+
+const SEED = '{"id":1,"name":"Basil"}';
+const LIMIT = 64 * 1024;
+
+describe('a module beside PlantsModule', () => {
+  const application = TestApplication.use();
+
+  async function send(method: string, path: string, body?: RequestBody, headers: object = {}) {
+    const url = new URL(path, application.url);
+    const all = { ...(body === undefined ? AUTHORIZED : JSON_HEADERS), ...headers };
+    const init = {
+      method,
+      headers: all,
+      duplex: 'half' as const,
+      ...(body !== undefined && { body }),
+    };
+    const response = await fetch(url, init);
+    const text = await response.text();
+    return { status: response.status, body: JSON.parse(text || 'null') as unknown };
+  }
+
+  const chunked = (text: string) => new Blob([text]).stream();
+  const invalid = (message: string) => ({ error: errorNumbers.invalidRequest, message });
+
+  it('gets bodies in @Body(), whatever the method', async () => {
+    expect(await send('POST', '/seeds', SEED)).toMatchObject({ status: 201, body: { id: 1 } });
+    expect(await send('POST', '/seeds', chunked('{"id":2,"name":"Dill","x":1}'))).toMatchObject({
+      status: 201,
+      body: { id: 2, name: 'Dill' },
+    });
+    const largest = JSON.stringify('x'.repeat(LIMIT - 2));
+    for (const body of [SEED, largest]) {
+      expect(await send('PUT', '/seeds/3', body)).toMatchObject({
+        status: 200,
+        body: { id: 3, seed: JSON.parse(body) as unknown },
+      });
+    }
+    expect(await send('DELETE', '/seeds/2')).toEqual({ status: 204, body: null });
+  });
+
+  it('gets an undefined body from a request without one', async () => {
+    const nothing = { hasBody: false };
+    // `inject` sends no Content-Length.
+    const route = { method: 'POST', url: '/seeds/1/water' } as const;
+
+    expect((await application.app.inject({ ...route, headers: JSON_HEADERS })).json()).toEqual(
+      nothing,
+    );
+    expect(await send('POST', route.url)).toEqual({ status: 202, body: nothing });
+  });
+
+  const notJson = {
+    error: errorNumbers.notJson,
+    message: expect.stringMatching(/^Not JSON: /) as string,
+  };
+  const tooLong = SEED.padEnd(LIMIT + 1);
+
+  // prettier-ignore
+  it.each<[string, { error: number }, () => RequestBody, object?]>([
+    ['malformed JSON', notJson, () => '{'],
+    ['a byte order mark', notJson, () => `\ufeff${SEED}`],
+    ['no JSON', errorBodies.empty, () => ''],
+    ['no JSON in chunks', errorBodies.empty, () => chunked('')],
+    ['invalid UTF-8', errorBodies.notUtf8, () => Buffer.from([0x22, 0xff, 0x22])],
+    ['another media type', errorBodies.mediaType, () => SEED, { 'content-type': 'text/plain' }],
+    ['a content encoding', errorBodies.contentEncoding, () => SEED, { 'content-encoding': 'gzip' }],
+    ['too many bytes', errorBodies.tooLarge, () => tooLong],
+    ['too many bytes in chunks', errorBodies.tooLarge, () => chunked(tooLong)],
+  ])('rejects a body with %s', async (_what, expected, createBody, headers = {}) => {
+    for (const line of ['POST /seeds', 'PUT /seeds/1', 'PATCH /seeds/1']) {
+      const [method = '', path = ''] = line.split(' ');
+      const response = await send(method, path, createBody(), headers);
+      expect({ line, ...response }).toMatchObject({ line, status: 400, body: expected });
+    }
+  });
+
+  it('keeps the sentences of its pipes and methods in the Error body', async () => {
+    await send('POST', '/seeds', '{"id":7,"name":"Mint"}');
+
+    expect([
+      await send('POST', '/seeds', '{"id":"1"}'),
+      await send('GET', '/seeds/x'),
+      await send('GET', '/seeds/99'),
+      await send('POST', '/seeds', '{"id":7,"name":"Mint"}'),
+      await send('GET', '/seeds/1/broken'),
+    ]).toMatchObject([
+      { status: 400, body: invalid('id must be an integer number; name must be a string') },
+      { status: 400, body: invalid('Validation failed (numeric string is expected)') },
+      { status: 404, body: { error: 40400, message: 'No seed 99' } },
+      { status: 409, body: { error: 40900, message: 'Seed 7 already exists' } },
+      { status: 500, body: errorBodies.internal },
+    ]);
+  });
+
+  it('requires a token before it reads the body', async () => {
+    const unauthorized = { status: 401, body: errorBodies.missingCredentials };
+
+    expect(await send('POST', '/seeds', '{', { authorization: '' })).toMatchObject(unauthorized);
+    expect(await send('GET', '/seeds/1', undefined, { authorization: '' })).toMatchObject(
+      unauthorized,
+    );
+  });
+
+  it('counts its requests by their routes, and none of them as a create request', async () => {
+    const created = 'plant_store_creations_total{outcome="created"}';
+    const invalidOutcome = 'plant_store_creations_total{outcome="invalid"}';
+    const failed =
+      'http_request_duration_seconds_count{method="GET",route="/seeds/:id",status="400"}';
+    const before = await readMetric(application.url, failed);
+
+    await send('GET', '/seeds/x');
+    await send('POST', '/seeds', '{');
+    await send('POST', '/seeds', SEED.padEnd(LIMIT + 1));
+
+    expect(await readMetric(application.url, failed)).toBe(before + 1);
+    expect(await readMetric(application.url, created)).toBe(0);
+    expect(await readMetric(application.url, invalidOutcome)).toBe(0);
+  });
+
+  it('leaves POST /plants as it is', async () => {
+    const response = await application.post('{"id":9007199254740993,"name":"Fern"}');
+
+    expect(response.statusCode).toBe(200);
+    expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+  });
+});
