@@ -115,7 +115,7 @@ module.exports = defineConfig(
   restrictImports(['src/cli/**'], client),
   restrictImports(['src/plants/**'], outside, folder),
   restrictOrder('src/plants', plantsOrder, outside, folder),
-  restrictImports(['src/client/*.mts'], anything),
+  restrictImports(['src/client/**'], anything),
   {
     files: ['**/*.js', '**/*.cjs'],
     languageOptions: {

@@ -5,6 +5,7 @@ import { errorBodies } from '../support/error-bodies';
 import { describeWith, type RunResult, run, shell } from '../support/run';
 import { startUnreliableProxy } from '../support/unreliable-proxy';
 import { errorNumbers } from '../support/error-bodies';
+import { engines } from '../../src/client/package.json';
 import {
   compile,
   configureTypeScript,
@@ -45,7 +46,10 @@ describe('docs/clients.md', () => {
   });
 
   type Program = (env: NodeJS.ProcessEnv) => Promise<RunResult>;
-  const client: Program = (env) => run(installNode('20.0.0'), [join(home, 'client.js')], { env });
+  /** The oldest supported version of each Node.js line. */
+  const versions = engines.node.match(/[\d.]+/g) ?? [];
+  const [oldest = ''] = versions;
+  const client: Program = (env) => run(installNode(oldest), [join(home, 'client.js')], { env });
   const curl =
     (language: string): Program =>
     (env) =>
@@ -91,13 +95,13 @@ describe('docs/clients.md', () => {
       await proxy.stop();
     });
   };
-  describe('the client on Node.js 20', () => {
+  describe('the client on the oldest Node.js', () => {
     testProgram(client, client);
 
     it('handles errors as the page shows', async () => {
       const program = join(home, 'errors.js');
       const runWith = (change: NodeJS.ProcessEnv) =>
-        run(installNode('20.0.0'), [program], { env: { ...env, ...change } });
+        run(installNode(oldest), [program], { env: { ...env, ...change } });
       const stored = await runWith({});
       const rejected = await runWith({ TOKEN: 'bad' });
       const elsewhere = await runWith({ PLANT_STORE: `${application.url.origin}/elsewhere` });
@@ -113,11 +117,31 @@ describe('docs/clients.md', () => {
       });
     });
 
-    it('is loaded by require, also in Jest without settings', () => {
-      const jest = join(PROJECT, 'node_modules/.bin/jest');
+    it.each(versions)('is loaded by require on Node.js %s, without a warning', async (version) => {
+      const outcome = await run(installNode(version), [join(home, 'common.cjs')]);
 
-      expect(() => runSync(home, installNode('20.0.0'), 'common.cjs')).not.toThrow();
-      expect(() => runSync(home, jest, '--rootDir', home)).not.toThrow();
+      expect(outcome).toEqual({ code: 0, stdout: '', stderr: '' });
+    });
+
+    it('is loaded by require in a program that a bundler has built', async () => {
+      // There, the program finds no installed packages.
+      const bundled = join(packed.folder, 'bundled.cjs');
+      const bundle = ['--bundle', '--platform=node', `--outfile=${bundled}`, 'common.cjs'];
+      runSync(home, 'npm', 'exec', '--yes', '--package=esbuild@0.28.2', '--', 'esbuild', ...bundle);
+
+      const outcome = await run(installNode(oldest), [bundled]);
+
+      expect(outcome).toEqual({ code: 0, stdout: '', stderr: '' });
+    });
+
+    it('is loaded by require in Jest, as the page says', async () => {
+      const jest = [join(PROJECT, 'node_modules/jest/bin/jest.js'), '--rootDir', home];
+      const runJest = (options: string) =>
+        run(process.execPath, jest, { cwd: home, env: { ...env, NODE_OPTIONS: options } });
+
+      expect(await runJest('--experimental-vm-modules')).toMatchObject({ code: 0 });
+      // The option becomes unnecessary when this succeeds.
+      expect(await runJest('')).toMatchObject({ code: 1 });
     });
 
     it('is installed without other packages', () => {

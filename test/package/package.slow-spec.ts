@@ -7,7 +7,8 @@ const packed = usePackages();
 
 describe.each([
   ['module', /^(package\.json|README\.md|LICENSE|([a-z]+\/)*[a-z\d.-]+\.(js|d\.ts))$/, 'node16'],
-  ['client', /^(package\.json|README\.md|LICENSE|index\.(d\.)?[cm][jt]s)$/, 'strict'],
+  // The client is only an ES module.
+  ['client', /^(package\.json|README\.md|LICENSE|index\.(mjs|d\.mts))$/, 'esm-only'],
 ] as const)('the package of the %s', (kind, expected, profile) => {
   it('contains only the files that users need', () => {
     const files = run(packed.folder, 'tar', '-tzf', packed[kind])
