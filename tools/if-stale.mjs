@@ -50,5 +50,6 @@ function timeOf(file) {
 
 function filesIn(path) {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path, { recursive: true }).map((name) => `${path}/${name}`);
+  // A directory is newer than the result if one of its files was deleted.
+  return [path, ...readdirSync(path, { recursive: true }).map((name) => `${path}/${name}`)];
 }
