@@ -1,5 +1,8 @@
+// These two must be the first imports: a signal is handled from the first moment of the process, and an old Node.js ends
+// with one sentence before it loads what it cannot parse.
 import './server/process/signals';
 import './server/process/versions';
+
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { isAuthConfigured } from './plants/auth/auth.options';

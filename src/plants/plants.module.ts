@@ -96,7 +96,15 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
   }
 
   /**
-   * Registers the module with options that a factory returns. Pass `guard`, `repository` and `imports` next to it.
+   * Registers the module with options that a factory returns, for example from the host's configuration. Pass `guard`,
+   * `repository` and `imports` next to the factory.
+   * @example
+   * ```ts
+   * PlantsModule.forRootAsync({
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
+   * })
+   * ```
    * @throws OptionError when an option next to the factory has another type or is unknown
    */
   static override forRootAsync(

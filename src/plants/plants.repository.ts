@@ -39,7 +39,7 @@ export abstract class PlantsRepository {
   /**
    * Reads a page of plants in id order, which is empty only at the end.
    * @param after the page starts after this id; undefined starts with the smallest id
-   * @param limit the maximum number of plants, 1 or more
+   * @param limit the maximum number of plants, 1 or more; a page may be shorter
    * @throws UnavailableError when the store does not respond
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
@@ -49,7 +49,10 @@ export abstract class PlantsRepository {
     return this.currentFailure() === undefined;
   }
 
-  /** Why the store does not accept plants; undefined while it accepts them. The store logs it. */
+  /**
+   * Why the store does not accept plants; undefined while it accepts them. The store logs it, so log lines about rejected
+   * requests do not repeat it.
+   */
   currentFailure(): Error | undefined {
     return undefined;
   }
@@ -64,7 +67,7 @@ export abstract class PlantsRepository {
     return 0;
   }
 
-  /** Calls the observer after each commit from now on. */
+  /** Calls the observer after each commit from now on. A store without batches never calls it. */
   observeBatches(_observer: (batch: EndedBatch) => void): void {
     // A store that commits one plant at a time has no batches.
   }

@@ -10,12 +10,14 @@ import { PlantsRepository } from './plants.repository';
 /** Options of {@link PlantsService.create}. */
 export interface CreatePlantOptions {
   /**
-   * Makes the call safe to retry. 1 to 255 visible ASCII characters. Use a new key for each plant, for example a UUID.
+   * Makes the call safe to retry. 1 to 255 visible ASCII characters, as in the `Idempotency-Key` header without quotation
+   * marks. Use a new key for each plant, for example a UUID.
    * @default none
    */
   readonly idempotencyKey?: string | undefined;
   /**
-   * Who creates the plant. Each caller has its own keys, the same here and over HTTP.
+   * Who creates the plant. Each caller has its own keys, the same here and over HTTP: two callers may use the same key
+   * for different plants.
    * @default none; all calls without a caller share their keys
    */
   readonly caller?: Caller | undefined;
@@ -27,7 +29,8 @@ export class PlantsService {
   constructor(private readonly plants: PlantsRepository) {}
 
   /**
-   * Creates a plant. With an idempotency key, you can call it again until it succeeds.
+   * Creates a plant. With an idempotency key, you can call it again until it succeeds: if an earlier call with the same
+   * caller, key and content created the plant, the result is the same plant.
    * @returns the plant, once it is durable
    * @throws InvalidPlantError when the id is not an int64 or a string cannot be stored exactly
    * @throws InvalidIdempotencyKeyError when the key is not 1 to 255 visible ASCII characters
@@ -47,7 +50,7 @@ export class PlantsService {
   }
 
   /**
-   * Reads the plant with an id. Returns undefined if there is none.
+   * Reads the plant with an id from -2^63 to 2^63 - 1. Returns undefined if there is none.
    * @throws UnavailableError when the store does not respond
    */
   async find(id: bigint): Promise<Plant | undefined> {

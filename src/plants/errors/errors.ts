@@ -1,5 +1,6 @@
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
+/** An error of the catalogue. */
 export interface CatalogueEntry {
   /** Stable number, an int32. */
   readonly error: number;
@@ -9,6 +10,7 @@ export interface CatalogueEntry {
   readonly meaning: string;
   /** The outcome of a create request that gets this error; undefined for errors that any request can get. */
   readonly outcome: RequestOutcome | undefined;
+  /** Headers of every response with this error. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -36,7 +38,10 @@ function entry(
 /** RFC 6750 section 3. */
 const CHALLENGE = 'Bearer realm="plants"';
 
-/** Every error that the service can return. A number never gets a second meaning. */
+/**
+ * Every error that the service can return. A number never gets a second meaning. The filters, the responses on a
+ * socket and the OpenAPI document come from it; docs/errors.md and the README are compared with it.
+ */
 export const errorCatalogue = {
   malformedRequest: entry(
     40000,
@@ -130,28 +135,25 @@ interface PlantStoreErrorOptions extends HttpExceptionOptions {
 export class PlantStoreError extends HttpException {
   /** Headers of the response, for example `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** See {@link CatalogueEntry.outcome}. */
   readonly outcome: RequestOutcome | undefined;
 
   /** @param message by default, the meaning of the kind */
   constructor(kind: ErrorKind, message?: string, options: PlantStoreErrorOptions = {}) {
-    const {
-      error: errorOfKind,
-      status: statusOfKind,
-      meaning,
-      outcome,
-      headers,
-    } = errorCatalogue[kind];
-    const { status = statusOfKind } = options;
-    const error = status === statusOfKind ? errorOfKind : status * 100;
-    super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
-    this.headers = { ...headers, ...options.headers };
-    this.outcome = outcome;
+    const known = errorCatalogue[kind];
+    const status = options.status ?? known.status;
+    const error = status === known.status ? known.error : status * 100;
+    super({ error, message: message ?? known.meaning } satisfies ErrorBody, status, options);
+    this.headers = { ...known.headers, ...options.headers };
+    this.outcome = known.outcome;
   }
 
+  /** The stable number, {@link CatalogueEntry.error}. */
   get error(): number {
     return this.body.error;
   }
 
+  /** The body of the response. */
   get body(): ErrorBody {
     return this.getResponse() as ErrorBody;
   }
@@ -197,14 +199,17 @@ export class MalformedRequestError extends createErrorClass('malformedRequest') 
 export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
 
+/** 40005: the body is larger than the limit. */
 export class BodyTooLargeError extends PlantStoreError {
+  /** @param limit the limit in bytes */
   constructor(limit: number) {
     super('bodyTooLarge', `The body is larger than the limit of ${limit} bytes.`);
   }
 }
 
-/** The token is valid but lacks the required scope, RFC 6750 section 3.1. */
+/** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
+  /** @param scope the required scope tokens, RFC 6749 section 3.3, separated by spaces */
   constructor(scope: string) {
     const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
     super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });

@@ -10,7 +10,10 @@ export class OperatorError extends Error {
 export class OptionError extends OperatorError {
   override readonly name: string = 'OptionError';
 
-  /** @param required another option that the message names */
+  /**
+   * @param option the name in the message, such as `sqlite` or `auth.issuer`
+   * @param required another option that the message names
+   */
   constructor(
     readonly option: string,
     message: string,

@@ -4,7 +4,10 @@ export interface Caller {
   readonly name: string;
   /** The issuer of the JWT; absent when the token is in a list of the operator. */
   readonly issuer?: string;
-  /** The SHA-256 digest of a token without a name: "token 1" may be another after a restart. It must not be logged. */
+  /**
+   * The SHA-256 digest of a token without a name, in hexadecimal digits. It identifies the caller, because "token 1" may
+   * be another token after a restart. It must not be logged.
+   */
   readonly tokenDigest?: string;
 }
 
@@ -19,7 +22,10 @@ export interface Grant {
   readonly missingScopes: Readonly<Partial<Record<Scope, string>>>;
 }
 
-/** Returns what identifies a caller over time and across instances. No two callers have the same identity. */
+/**
+ * Returns what identifies a caller over time and across instances: issuer and name, or the digest of a token without a
+ * name. No two callers have the same identity.
+ */
 export function identifyCaller({ name, issuer, tokenDigest }: Caller): readonly (string | null)[] {
   return tokenDigest === undefined ? ['name', issuer ?? null, name] : ['token', tokenDigest];
 }

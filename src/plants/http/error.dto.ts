@@ -59,7 +59,10 @@ const messageOfKind: Partial<Record<string, string>> = {
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
 };
 
-/** Creates the error responses of an operation, with the meaning and an example of each error. */
+/**
+ * Creates the error responses of an operation from the catalogue: one for each separate status and one for all others,
+ * with the meaning and an example of each error.
+ */
 export function errorResponses(
   isIncluded: (entry: CatalogueEntry) => boolean,
 ): Record<string, object> {

@@ -11,8 +11,12 @@ export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 export const IDEMPOTENT_REPLAYED = 'Idempotent-Replayed';
 
 /**
- * Matches an RFC 9651 String (section 3.3.3), or the same bare. There, a comma would separate list values, RFC 9110
- * section 5.3. The OpenAPI document contains this expression, so it uses only syntax that all dialects share.
+ * Matches the value of the header, 1 to 255 visible ASCII characters, in one of two forms:
+ *
+ * - bare: no comma, which would separate list values (RFC 9110 section 5.3), and no quotation mark at its start;
+ * - an RFC 9651 String (section 3.3.3): in quotation marks, with a backslash before each quotation mark and backslash.
+ *
+ * The OpenAPI document contains this expression, so it uses only syntax that all dialects share.
  */
 export const KEY_PATTERN = new RegExp(
   String.raw`^(?:[!#-+\--~]{1,255}|"(?:[!#-\[\]-~]|\\["\\]){1,255}")$`,

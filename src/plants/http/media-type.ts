@@ -3,10 +3,17 @@ import { MIMEType } from 'node:util';
 import { PlantStoreError } from '../errors/errors';
 import { headerValues } from './request';
 
-/** A `charset` other than UTF-8 anywhere: MIMEType keeps the first of several. Some clients send `utf8`. */
+/**
+ * Matches a parameter `charset` that is not UTF-8, wherever it stands, because `MIMEType` keeps the first of several
+ * and hides the others. After `charset`, UTF-8 is: `=`, the name bare or in quotation marks, white space, then `;` or the
+ * end. `utf8` is not a registered name, but some clients send it.
+ */
 const OTHER_CHARSET = /charset(?!=(?:utf-?8|"utf-?8")[ \t]*(?:;|$))/i;
 
-/** Whether a `Content-Type` value means JSON in UTF-8. Unknown and malformed parameters are ignored. */
+/**
+ * Whether a `Content-Type` value (RFC 9110 section 8.3.1) means JSON in UTF-8: `application/json` in any case, with a
+ * `charset`, if it has one, of `utf-8` or `utf8`. Unknown and malformed parameters are ignored.
+ */
 export function isJsonMediaType(contentType: string): boolean {
   if (contentType === 'application/json') return true;
   try {

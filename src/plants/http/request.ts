@@ -6,7 +6,7 @@ import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
 /** Notes of guard, pipe, controller and filter about a request, for each other and for metrics and logs. */
 export interface RequestNotes {
-  /** Set by the bearer guard or by a guard of the host. */
+  /** Who sends the request. The bearer guard sets it, or a guard of the host. */
   caller?: Caller;
   /** The id of the new plant, once its content is valid. */
   plantId?: bigint;
@@ -30,9 +30,11 @@ export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) 
 
 /** Returns the notes about a request. They are empty at first. */
 export function notesOf(request: HostRequest): RequestNotes {
-  return (request.plantStore ??= {});
+  request.plantStore ??= {};
+  return request.plantStore;
 }
 
+/** Returns the request of Node.js in a request of Fastify or Express. */
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
 }
@@ -47,7 +49,7 @@ export function pathOf(target: string): string {
 }
 
 /**
- * Returns every value of a header. `headers` of Node.js may keep only one of several `Authorization` or `Content-Type`
+ * Returns every value of a header, in the order sent. `headers` of Node.js may keep only one of several `Authorization` or `Content-Type`
  * headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
  * @param name the name of the header in lower case
  */
@@ -68,6 +70,7 @@ export const HttpRequest = createParamDecorator((_: unknown, context) =>
   context.switchToHttp().getRequest<HostRequest>(),
 );
 
+/** Passes the caller that the guard has noted; undefined if it noted none, or one without a name. */
 export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
   const { caller } = notesOf(context.switchToHttp().getRequest<HostRequest>());
   return typeof caller?.name === 'string' ? caller : undefined;

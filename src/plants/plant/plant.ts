@@ -6,7 +6,10 @@ export interface PlantContent {
   readonly tag?: string | undefined;
 }
 
-/** The properties of a plant except its id, in the order of their columns. Everything else is built from this list. */
+/**
+ * The properties of a plant except its id, in the order of their columns. SQL statements, comparisons, export, import and
+ * the readers of the tests are built from this list.
+ */
 export const CONTENT_PROPERTIES = Object.keys({
   name: true,
   tag: true,
@@ -15,6 +18,7 @@ export const CONTENT_PROPERTIES = Object.keys({
 /** The columns of the table `plants`. They have the names of the properties. */
 export const PLANT_COLUMNS = ['id', ...CONTENT_PROPERTIES] as const;
 
+/** A plant as it is stored. */
 export interface Plant extends PlantContent {
   /** Identification number, -2^63 to 2^63 - 1. `JSON.stringify` throws on a bigint: convert it to a string first. */
   readonly id: bigint;

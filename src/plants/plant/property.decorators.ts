@@ -10,9 +10,15 @@ interface PropertyOptions {
 }
 
 interface TextOptions extends PropertyOptions {
-  /** Whether the property may be absent. `null` is not absent. */
+  /**
+   * Whether the property may be absent. `null` is not absent.
+   * @default false
+   */
   readonly isOptional?: boolean;
-  /** The maximum number of characters (Unicode code points, as in JSON Schema). */
+  /**
+   * The maximum number of characters (Unicode code points, as in JSON Schema).
+   * @default none
+   */
   readonly maxLength?: number;
 }
 
@@ -40,6 +46,7 @@ export function Text({
   });
 }
 
+/** Declares a property as a signed 64-bit integer, which is a bigint in the DTO. */
 export function Int64(options: PropertyOptions): PropertyDecorator {
   // No bounds, because Swagger UI and JSON parsers would round them.
   return Property({ type: 'integer', format: 'int64', ...options }, (value) => {

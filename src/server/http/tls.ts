@@ -44,7 +44,7 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
 
 /** Explains in a sentence why clients reject a chain in PEM now: a certificate has expired, or is not valid yet. */
 export function findValidityError(chain: Buffer): string | undefined {
-  // The file may contain the key, too.
+  // The file may contain the key, too. A block is: its first line, its lines, and its last line.
   const pems = chain.toString().match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? [];
   for (const pem of pems) {
     const { validFromDate, validToDate, validFrom, validTo } = new X509Certificate(pem);

@@ -66,7 +66,10 @@ export type Values<T extends Table> = {
 
 export const VARIABLES = Object.values<Variable<unknown>>({ ...SETTINGS, ...AUTH, ...DATABASE });
 
-/** @param errors gets a sentence for each invalid variable */
+/**
+ * Reads the variables of a table. An empty variable counts as not set.
+ * @param errors gets a sentence for each invalid variable
+ */
 export function readVariables<T extends Table>(
   table: T,
   environment: NodeJS.ProcessEnv,
