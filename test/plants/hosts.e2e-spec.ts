@@ -15,6 +15,7 @@ import {
   ValidationPipe,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, Reflector } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import compression from 'compression';
 import { map, throwError } from 'rxjs';
@@ -195,6 +196,99 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('a host on %s', (ad
     expect(await post(url, Buffer.from([0x7b, 0xff, 0x7d, 0x20]))).toMatchObject({ status: 400 });
     expect(await post(url, chunked())).toMatchObject(rejectedWith(tooLarge));
     expect(await ids()).toEqual([9_007_199_254_740_993n]);
+  });
+
+  const isAboutRounding = (line: string) => line.includes('rounds ids');
+
+  it('warns once, when a body arrives parsed, that ids may be rejected', async () => {
+    const logger = createRecordingLogger();
+    const url = await start(adapter, [], { logger });
+    const warnings = () => logger.warn.mock.calls.map(String).filter(isAboutRounding);
+
+    expect(warnings()).toEqual([]);
+    for (const body of [FERN, LARGE_ID]) await post(url, body);
+
+    expect(warnings()).toEqual([
+      'A parser of the application rounds ids above 2^53, which are rejected. To accept every id, create the application with rawBody: true.,PlantStore',
+    ]);
+  });
+
+  it('does not warn if it keeps the bytes of bodies', async () => {
+    const logger = createRecordingLogger();
+    const url = await start(adapter, [], { logger, rawBody: true });
+
+    for (const body of [FERN, LARGE_ID, '', '[]']) await post(url, body);
+
+    expect(logger.warn.mock.calls.map(String).filter(isAboutRounding)).toEqual([]);
+  });
+
+  /** Ways in which a host keeps a body as a string. */
+  const textParsers = {
+    'its JSON parser sets rawBody': (app: INestApplication) => {
+      if (adapter === 'Fastify') {
+        // As `fastify-raw-body` does by default.
+        const instance = (app as NestFastifyApplication).getHttpAdapter().getInstance();
+        const options = { parseAs: 'string', bodyLimit: 9999 } as const;
+        instance.addContentTypeParser('application/json', options, (request, text, done) => {
+          Object.assign(request, { rawBody: text });
+          done(null, {});
+        });
+      } else {
+        const verify = (request: object, _response: object, bytes: Buffer) => {
+          Object.assign(request, { rawBody: bytes.toString() });
+        };
+        const options = { strict: false, verify };
+        (app as NestExpressApplication).useBodyParser('json', options);
+      }
+    },
+    'its text parser sets body': (app: INestApplication) => {
+      if (adapter === 'Fastify') {
+        const instance = (app as NestFastifyApplication).getHttpAdapter().getInstance();
+        const options = { parseAs: 'string', bodyLimit: 9999 } as const;
+        instance.addContentTypeParser('application/json', options, (_request, text, done) => {
+          done(null, text);
+        });
+      } else {
+        (app as NestExpressApplication).useBodyParser('text', { type: 'application/json' });
+      }
+    },
+  };
+
+  it.each(Object.entries(textParsers))(
+    'may keep bodies as strings: %s',
+    async (_how, configure) => {
+      const url = await start(adapter, [], { bodyParser: false }, configure);
+
+      expect(await post(url, LARGE_ID)).toMatchObject({ status: 200, body: { name: 'Fern' } });
+      const others = '{"id":2,"name":"🌿\\u0000"}';
+      expect(await post(url, others)).toMatchObject(rejectedWith(errorBodies.nameNotExact));
+      expect(await post(url, new Blob([FERN]).stream())).toMatchObject({ status: 200 });
+      expect(await post(url, FERN.padEnd(5001))).toMatchObject(rejectedWith(tooLarge));
+      expect(await post(url, chunked())).toMatchObject(rejectedWith(tooLarge));
+      expect(await post(url, JSON.stringify(FERN))).toMatchObject(
+        rejectedWith(errorBodies.notAnObject),
+      );
+      // A decoder has replaced the byte.
+      const notUtf8 = Buffer.from(FERN.replace('Fern', '\xff'), 'latin1');
+      expect(await post(url, notUtf8)).toMatchObject({ status: 400 });
+      expect(await post(url, `\ufeff${FERN}`)).toMatchObject({ status: 400 });
+      expect(await ids()).toEqual([1n, 9_007_199_254_740_993n]);
+    },
+  );
+
+  it('rejects a JSON string that contains a plant, also if its parser has parsed it', async () => {
+    for (const rawBody of [true, false]) {
+      const configure = (app: INestApplication) => {
+        if (adapter === 'Fastify') return;
+        (app as NestExpressApplication).useBodyParser('json', { strict: false });
+      };
+      const options = { rawBody, bodyParser: adapter === 'Fastify' };
+      const url = await start(adapter, [], options, configure);
+
+      const response = await post(url, JSON.stringify(FERN));
+
+      expect(response).toMatchObject(rejectedWith(errorBodies.notAnObject));
+    }
   });
 
   it('logs and gets 500 if nothing has read the body', async () => {

@@ -20,8 +20,8 @@ export interface RequestNotes {
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
   /** The body as a parser of the host parsed it. */
   readonly body?: unknown;
-  /** The bytes of the body, if the host was created with the option `rawBody: true` of Nest. */
-  readonly rawBody?: Buffer;
+  /** The body as it arrived: its bytes with Nest's option `rawBody: true`, or the text that another parser keeps. */
+  readonly rawBody?: Buffer | string;
   /** The request id, set by Fastify or by middleware of the host. */
   readonly id?: unknown;
   /** Set by {@link notesOf}, or by a guard of the host that names the caller. */
