@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
-import { scopes } from '../plants/http/caller';
+import { scopeNames, SCOPES } from '../plants/auth/scopes';
 import { formatForOperator } from '../server/settings/environment';
 import { addSettingsFile } from '../server/settings/settings-file';
 import { version } from '../server/process/versions';
@@ -69,15 +69,15 @@ function createProgram(): Command {
     .description('check whether the service at HOST and HEALTH_PORT or PORT is live')
     .option('--ready', 'check whether it is ready, that is, whether it commits plants in time')
     .action(({ ready }: { ready?: true }) => checkHealth(ready ? 'ready' : 'live'));
+  const permissions = Object.values(SCOPES).map(({ description }) => description);
+  const scopeHelp = `what the token may do: ${permissions.join(', ')} (default: all)`;
   const token = program.command('token').description('create tokens');
   token
     .command('create')
     .description('create a token, print it, and append its digest to a token file')
     .option('--name <name>', 'the name of the caller that uses the token', parseName)
     .option('--expires <duration>', 'how long the token is valid, such as 12h or 90d', parseExpiry)
-    .addOption(
-      new Option('--scope <scope...>', 'what the token may do (default: all)').choices(scopes),
-    )
+    .addOption(new Option('--scope <scope...>', scopeHelp).choices(scopeNames))
     .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
     .action(createAndPrintToken);
   for (const command of program.commands) {

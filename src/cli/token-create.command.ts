@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import type { Scope } from '../plants/http/caller';
+import type { Scope } from '../plants/auth/scopes';
 import { createToken, TOKEN_NAME } from '../plants/auth/token-list';
 import { lifetime } from '../server/settings/variable-parsers';
 import { readText } from '../server/settings/variable-text';

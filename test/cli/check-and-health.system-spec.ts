@@ -20,7 +20,7 @@ describe('check', () => {
     const outcome = await plantStore(['check'], {
       DATABASE_URL: `sqlite:${home.file}`,
       AUTH_TOKENS: `${TOKEN},short`,
-      AUTH_ISSUER: 'http://127.0.0.1:9',
+      AUTH_ISSUER: 'http://127.0.0.1:4',
       AUTH_AUDIENCE: 'plants',
     });
 
@@ -28,7 +28,8 @@ describe('check', () => {
     expect(outcome.stderr).toMatch(
       /^The token list has a token that can be guessed, .* \(token 2\).*\n$/,
     );
-    const issuer = 'The keys of http://127.0.0.1:9 cannot be fetched: ';
+    const url = 'http://127.0.0.1:4/.well-known/openid-configuration';
+    const issuer = `The keys of http://127.0.0.1:4 cannot be fetched: ${url} does not respond: connect `;
     expect(outcome.stdout.trim().split('\n')).toEqual([
       'ok      settings: all variables are valid',
       `ok      store: SQLite file ${home.file}, schema version ${MIGRATIONS.length}`,

@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { version } from '../../package.json';
-import { VARIABLES } from '../../src/server/settings/variables';
+import { SCOPES } from '../../src/plants/auth/scopes';
+import { AUTH, VARIABLES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
 
@@ -49,6 +50,19 @@ describe('the documentation', () => {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
     }
+  });
+
+  it('lists every scope in docs/tokens.md with its variable', () => {
+    const page = pages.get('docs/tokens.md') ?? '';
+    const rows = page.matchAll(/^\| `(scope=\w+)` +\| (.+?) +\| `([A-Z_]+)` +\|$/gm);
+    const shown = Array.from(rows, ([, ...cells]) => cells);
+
+    const expected = Object.entries(SCOPES).map(([scope, { option, description }]) => [
+      `scope=${scope}`,
+      description.replace(/\/\w+/, '`$&`'),
+      AUTH[option].name,
+    ]);
+    expect(shown).toEqual(expected);
   });
 
   it('lists every variable in docs/configuration.md with its default', () => {

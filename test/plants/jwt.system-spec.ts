@@ -3,7 +3,10 @@ import { createServer, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import type { ErrorBody } from '../../src/plants';
-import { TestApplication, TOKEN } from '../support/application';
+import { JwtVerifier } from '../../src/plants/auth/jwt.verifier';
+import { scopeNames } from '../../src/plants/auth/scopes';
+import { TokenVerifier } from '../../src/plants/auth/token-verifier';
+import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { advanceClock, restoreClock, stopClock } from '../support/clock';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { listen } from '../support/listen';
@@ -37,6 +40,14 @@ async function expectRejection(token: string, expected: ErrorBody = errorBodies.
   expect(response.headers['www-authenticate']).toBe('Bearer realm="plants", error="invalid_token"');
 }
 
+/** @param retryAfter in seconds */
+async function expectUnavailable(token: string, retryAfter: number) {
+  const response = await post(token);
+
+  expect(response.json()).toEqual(errorBodies.unavailable);
+  expect([response.statusCode, response.headers['retry-after']]).toEqual([503, String(retryAfter)]);
+}
+
 const wrongClaim = (claim: string): ErrorBody => ({
   error: errorNumbers.invalidToken,
   message: `The token's claim ${claim} is missing or invalid.`,
@@ -56,6 +67,12 @@ function sign(header: object, claims: object, key: KeyObject | SigningKey) {
       ? crypto.createHmac('sha256', signer).update(input).digest()
       : crypto.sign(undefined, input, { key: signer, dsaEncoding: 'ieee-p1363' });
   return [...parts, signature.toString('base64url')].join('.');
+}
+
+/** A public key that is too short to be secure. */
+function smallKey(): object {
+  const { publicKey } = crypto.generateKeyPairSync('rsa', { modulusLength: 1024 });
+  return publicKey.export({ format: 'jwk' });
 }
 
 beforeEach(stopClock);
@@ -84,13 +101,26 @@ describe('a JWT', () => {
     Object.assign(draft.payload, claims);
   };
 
+  /** Replaces the claims that only some issuers have, and the type by that of ID tokens. */
+  const ofOtherIssuer =
+    (claims: object) =>
+    ({ header, payload }: TokenDraft) => {
+      header.typ = 'JWT';
+      for (const name of ['client_id', 'scope', 'jti', 'sub']) payload[name] = undefined;
+      Object.assign(payload, { sub: 'subject' }, claims);
+    };
+
   it.each<[string, (draft: TokenDraft) => unknown]>([
     ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
     ['for another audience that counts', ({ payload }) => (payload.aud = 'https://first.example')],
     ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
-    ['with the type JWT', ({ header }) => (header.typ = 'JWT')],
-    ['with a nonce, like those of Keycloak 24', untyped({ nonce: 'n', typ: 'Bearer' })],
-    ['with a nonce and scopes, like those of authentik', untyped({ nonce: 'n', scope: 'openid' })],
+    ['with the type JWT and a client_id', ({ header }) => (header.typ = 'JWT')],
+    ['with a nonce, like those of Keycloak 24', ofOtherIssuer({ nonce: 'n', typ: 'Bearer' })],
+    ['with a nonce and scopes, like those of authentik', ofOtherIssuer({ nonce: 'n', scope: '' })],
+    ['with scp, like those of Okta', ofOtherIssuer({ scp: ['plants:create'] })],
+    ['with azp and roles, like those of Entra ID', ofOtherIssuer({ azp: 'app', roles: ['x'] })],
+    ['with appid and roles, like those of Entra ID', ofOtherIssuer({ appid: 'app', roles: ['x'] })],
+    ['with azp and permissions, like those of Auth0', ofOtherIssuer({ azp: 'a', permissions: [] })],
     ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
   ])('is accepted %s', async (_how, redraft) => {
     expect(await statusOf(await provider.requestAccessToken(redraft))).toBe(200);
@@ -101,15 +131,74 @@ describe('a JWT', () => {
     ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
     ['before its time', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
     ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
+    [
+      'for a client of Amazon Cognito and another audience',
+      untyped({ aud: 'other', client_id: AUDIENCE, token_use: 'access' }),
+      wrongClaim('aud'),
+    ],
     ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
     ['bound to a key', ({ payload }) => (payload.cnf = { jkt: 'x' }), errorBodies.tokenBound],
     ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
-    ['an ID token', untyped({ nonce: 'n', scope: undefined }), errorBodies.notAccessToken],
+    ['an ID token', ofOtherIssuer({ auth_time: 1, acr: '0' }), errorBodies.notAccessToken],
+    ['an ID token with a nonce', ofOtherIssuer({ nonce: 'n' }), errorBodies.notAccessToken],
     ['an ID token, hashed', untyped({ at_hash: 'x', typ: 'Bearer' }), errorBodies.notAccessToken],
     ['an ID token of Keycloak', untyped({ typ: 'ID' }), errorBodies.notAccessToken],
     ['an ID token of Amazon Cognito', untyped({ token_use: 'id' }), errorBodies.notAccessToken],
+    [
+      'an ID token of Entra ID with app roles',
+      ofOtherIssuer({ oid: 'o', tid: 't', ver: '2.0', roles: ['plants:create'] }),
+      errorBodies.notAccessToken,
+    ],
+    [
+      'an ID token of a Google service account',
+      ofOtherIssuer({ azp: 'a@b.iam.gserviceaccount.com', email_verified: true }),
+      errorBodies.notAccessToken,
+    ],
+    [
+      'an ID token with azp, roles and a nonce',
+      ofOtherIssuer({ azp: AUDIENCE, roles: ['x'], nonce: 'n' }),
+      errorBodies.notAccessToken,
+    ],
   ])('is rejected %s', async (_what, redraft, expected) => {
     await expectRejection(await provider.requestAccessToken(redraft), expected);
+  });
+
+  it.each<[string, object, ErrorBody | undefined]>([
+    ['accepted for a client that counts', { client_id: AUDIENCE, token_use: 'access' }, undefined],
+    [
+      'rejected for another client',
+      { client_id: 'other', token_use: 'access' },
+      wrongClaim('client_id'),
+    ],
+    ['rejected for no client', { token_use: 'access' }, wrongClaim('client_id')],
+    ['rejected as an ID token', { client_id: AUDIENCE, token_use: 'id' }, wrongClaim('aud')],
+    ['rejected with any other claims', { client_id: AUDIENCE }, wrongClaim('aud')],
+  ])(
+    'without an audience, like those of Amazon Cognito, is %s',
+    async (_what, claims, expected) => {
+      const { iss, exp, sub } = decodeJwt(await provider.requestAccessToken());
+      const header = { alg: 'ES256', kid: key.kid };
+      const response = await post(sign(header, { iss, exp, sub, version: 2, ...claims }, key));
+
+      expect(response.json()).toEqual(expected ?? { name: 'Fern' });
+    },
+  );
+
+  it.each([
+    [' plants:create ', undefined],
+    ['plants:create  plants:read', 'plants:create plants:read'],
+    [undefined, undefined],
+  ])('needs the scopes of %j, where spaces at the ends do not count', async (scope, missing) => {
+    const options = { issuer: provider.issuer, audience: AUDIENCE };
+    const verifier = new JwtVerifier(scope === undefined ? options : { ...options, scope });
+    const token = await provider.requestAccessToken(
+      ({ payload }) => (payload.scope = 'plants:create'),
+    );
+
+    const { missingScopes } = await verifier.verify(token, 'digest');
+
+    // No scope has an option of its own, so that of creating plants counts for all.
+    for (const name of scopeNames) expect(missingScopes[name]).toBe(missing);
   });
 
   const attackersKey = makeKey();
@@ -173,8 +262,8 @@ describe('the keys of an issuer', () => {
   });
 
   /** Signs a token that names the issuer and an unknown `kid`. */
-  const withUnknownKey = (kid: string) =>
-    sign({ ...HEADER, kid }, { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, key);
+  const withUnknownKey = (kid: string, by = key) =>
+    sign({ ...HEADER, kid }, { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, by);
 
   /** Starts the service, waits until it has the keys, and returns a valid token. */
   async function startWithToken(): Promise<string> {
@@ -196,15 +285,177 @@ describe('the keys of an issuer', () => {
     await expectRejection(oldToken);
   });
 
-  it('are fetched once for any number of unknown key ids', async () => {
-    application = await startFor(provider);
-    const tokens = Array.from({ length: 20 }, (_, at) => withUnknownKey(`unknown-${at}`));
+  it('are replaced without a restart by a key with the same name', async () => {
+    const oldToken = await startWithToken();
 
-    for (const fetches of [1, 2]) {
-      await Promise.all(tokens.map((token) => expectRejection(token)));
-      expect(provider.fetches).toBe(fetches);
+    await provider.stop();
+    await provider.start({ ...makeKey(), kid: key.kid });
+    advanceClock(FETCH_COOLDOWN_MS);
+
+    expect(await statusOf(await provider.requestAccessToken())).toBe(200);
+    advanceClock(MINUTE_MS);
+    await expectRejection(oldToken);
+  });
+
+  it('are fetched once for any number of unknown key ids and invalid signatures', async () => {
+    await startWithToken();
+    const unknown = Array.from({ length: 20 }, (_, at) => withUnknownKey(`unknown-${at}`));
+    const forged = unknown.map(() => withUnknownKey(key.kid, makeKey()));
+
+    for (const fetches of [2, 3]) {
       advanceClock(FETCH_COOLDOWN_MS);
+      await Promise.all([...unknown, ...forged].map((token) => expectRejection(token)));
+      // These arrive a moment later. Only an unknown name tells of a new key.
+      for (const token of unknown) await expectUnavailable(token, 10);
+      for (const token of forged) await expectRejection(token);
+      expect(provider.fetches).toBe(fetches);
     }
+  });
+
+  it('are awaited by a token with a new key, if they were fetched a moment ago', async () => {
+    await startWithToken();
+    advanceClock(FETCH_COOLDOWN_MS);
+    await expectRejection(withUnknownKey('unknown'));
+    await provider.stop();
+    await provider.start();
+    const token = await provider.requestAccessToken();
+
+    advanceClock(SECOND_MS);
+    await expectUnavailable(token, 9);
+    const metrics = await application.app.inject({ url: '/metrics', headers: AUTHORIZED });
+    expect(metrics.body).toContain('plant_store_creations_total{outcome="unavailable"} 0');
+
+    advanceClock(9 * SECOND_MS);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  describe('of a small issuer', () => {
+    const good = makeKey('RS256');
+    let requests = 0;
+
+    const publish = (...keys: object[]): void => {
+      respond = (response) => {
+        requests++;
+        const isDiscovery = response.req.url !== '/jwks';
+        response.end(JSON.stringify(isDiscovery ? discovery() : { keys }));
+      };
+    };
+    const discovery = () => ({ issuer: url, jwks_uri: `${url}/jwks` });
+    const publicKey = ({ kty, n, e, kid }: SigningKey) => ({ kty, n, e, kid });
+    const signed = (kid = good.kid, by = good) =>
+      sign(
+        { ...HEADER, alg: 'RS256', kid },
+        { iss: url, aud: AUDIENCE, exp: now() + 60 * MINUTE_MS },
+        by,
+      );
+    const areKeysValid = () => application.app.get(TokenVerifier).issuerKeys.get(url)?.isValid;
+
+    it.each<[string, (response: ServerResponse) => unknown, number]>([
+      ['fails', (response) => response.writeHead(500).end(), 10],
+      ['asks for patience', (response) => response.writeHead(429, { 'Retry-After': 60 }).end(), 60],
+      [
+        'asks for an hour',
+        (response) => response.writeHead(429, { 'Retry-After': 3600 }).end(),
+        60,
+      ],
+      ['asks for a second', (response) => response.writeHead(503, { 'Retry-After': 1 }).end(), 10],
+      [
+        'names a time',
+        (response) => {
+          const time = new Date(Date.now() + 30 * SECOND_MS).toUTCString();
+          response.writeHead(503, { 'Retry-After': time }).end();
+        },
+        30,
+      ],
+      ['says nothing', (response) => response.destroy(), 10],
+    ])('are not requested for each token while it %s', async (_what, fail, seconds) => {
+      // A whole second, because a time in a header has no milliseconds.
+      jest.setSystemTime(Math.ceil(Date.now() / SECOND_MS) * SECOND_MS);
+      publish(publicKey(good));
+      application = await startFor({ issuer: url });
+      expect(await statusOf(signed())).toBe(200);
+      const tokens = [signed('unknown'), signed(good.kid, makeKey('RS256'))];
+      respond = (response) => {
+        requests++;
+        fail(response);
+      };
+
+      for (let attempt = 1; attempt <= 2; attempt++) {
+        advanceClock(attempt === 1 ? FETCH_COOLDOWN_MS : SECOND_MS);
+        requests = 0;
+        await Promise.all([...tokens, ...tokens].map((token) => expectUnavailable(token, seconds)));
+        advanceClock((seconds - 1) * SECOND_MS);
+        for (const token of tokens) await expectUnavailable(token, 1);
+        expect(requests).toBe(1);
+        expect(areKeysValid()).toBe(false);
+      }
+
+      publish(publicKey(good));
+      advanceClock(SECOND_MS);
+      for (const token of tokens) await expectRejection(token);
+      expect(areKeysValid()).toBe(true);
+    });
+
+    const pem = 'MIIB';
+    it.each<[string, object]>([
+      ['has only a certificate', { kty: 'RSA', x5c: [pem] }],
+      ['is too small', smallKey()],
+      ['is malformed', { kty: 'RSA', n: 7, e: null }],
+    ])('make only the tokens of a key invalid that %s', async (_what, bad) => {
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
+      const error = jest.spyOn(Logger.prototype, 'error').mockReturnValue();
+      publish(publicKey(good), { ...bad, kid: 'bad' });
+      application = await startFor({ issuer: url });
+      expect(await statusOf(signed())).toBe(200);
+
+      for (const wait of [0, FETCH_COOLDOWN_MS]) {
+        advanceClock(wait);
+        await expectRejection(signed('bad'));
+      }
+
+      expect(areKeysValid()).toBe(true);
+      expect([...warn.mock.calls, ...error.mock.calls]).toEqual([]);
+      // The issuer mends the key, and keeps its name.
+      const mended = makeKey('RS256');
+      publish(publicKey(good), { ...publicKey(mended), kid: 'bad' });
+      advanceClock(FETCH_COOLDOWN_MS);
+      expect(await statusOf(signed('bad', mended))).toBe(200);
+    });
+
+    const DISCOVERY = '/.well-known/openid-configuration';
+    it.each<[string, string, string, string]>([
+      ['discovery that is missing', DISCOVERY, '404', 'responds with the status 404'],
+      ['discovery in HTML', DISCOVERY, '<html>', 'does not respond with JSON'],
+      ['discovery that is null', DISCOVERY, 'null', 'names undefined as its issuer'],
+      ['discovery that is a number', DISCOVERY, '7', 'names undefined as its issuer'],
+      [
+        'keys at a port that fetch blocks',
+        DISCOVERY,
+        '{"issuer":"URL","jwks_uri":"http://127.0.0.1:10080/jwks"}',
+        'has a jwks_uri with the port 10080, which Node.js does not allow',
+      ],
+      ['keys that are missing', '/jwks', '404', 'responds with the status 404'],
+      ['keys in HTML', '/jwks', '<html>', 'does not respond with JSON'],
+      ['keys that are null', '/jwks', 'null', 'is not a JSON Web Key Set'],
+      ['keys without a list', '/jwks', '{}', 'is not a JSON Web Key Set'],
+    ])(
+      'are not fetched from an issuer with %s, and the log says why',
+      async (_what, path, body, reason) => {
+        const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
+        respond = (response) => {
+          const isWrong = response.req.url === path;
+          if (isWrong && body === '404') response.writeHead(404).end();
+          else response.end(isWrong ? body.replace('URL', url) : JSON.stringify(discovery()));
+        };
+        application = await startFor({ issuer: url });
+
+        await expectUnavailable(signed(), 10);
+
+        const effect = 'Requests whose JWT was signed with an unknown key get 503.';
+        const line = `The keys of ${url} cannot be fetched: ${url}${path} ${reason}. ${effect}`;
+        expect(warn.mock.calls).toEqual([[line]]);
+      },
+    );
   });
 
   it('are cached for an hour while the issuer is down, and fetched again when it is back', async () => {
@@ -237,11 +488,12 @@ describe('the keys of an issuer', () => {
 
     // The keys take effect shortly after they were fetched, and then accepted tokens are verified once a minute.
     while ((await statusOf(token)) === 200) advanceClock(MINUTE_MS);
+    advanceClock(FETCH_COOLDOWN_MS);
     await expectRejection(token);
   });
 
   it.each([
-    ['names another issuer', { issuer: 'https://x.example' }, 'names "https://x.example"'],
+    ['names another issuer', { issuer: 'https://x.example' }, 'names "https://x.example" as its'],
     // The provider is reachable at this URL.
     ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }, 'has no'],
     ['names no URL', { jwks_uri: undefined }, 'has no jwks_uri'],

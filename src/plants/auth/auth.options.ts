@@ -1,5 +1,7 @@
 import { OptionError } from '../errors/operator.error';
 import { isLoopback } from '../environment';
+import { findBlockedPort } from './blocked-ports';
+import { SCOPES } from './scopes';
 import { parseTokenList } from './token-list';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
@@ -39,41 +41,93 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
+/** Scope tokens and spaces, RFC 6749 section 3.3: no quotation marks and backslashes, because responses quote them. */
+const SCOPE_TOKENS = /^[!#-[\]-~ ]*$/;
 const URL_RULE = 'must be an https: URL (http: only to a loopback address)';
+
+const URL_RULE_FOR_ISSUERS = `${URL_RULE} without a query or fragment`;
+
+/** The options that say which scope tokens grant a scope. */
+const SCOPE_OPTIONS = Object.values(SCOPES).map(({ option }) => option);
 
 /** Returns an error for every invalid option. No message contains a token. */
 export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] {
-  const { tokens = [], issuer, audience, jwksUrl } = options;
+  const { tokens = [], issuer } = options;
   const errors: OptionError[] = [];
-  const reject = (name: keyof ServiceAuthOptions, rule: string, required?: string): void => {
-    errors.push(new OptionError(`auth.${name}`, `auth.${name} ${rule}.`, undefined, required));
-  };
   try {
     parseTokenList(tokens);
   } catch (error) {
-    reject('tokens', `is invalid: ${(error as Error).message}`);
+    const sentence = `auth.tokens is invalid: ${(error as Error).message}.`;
+    errors.push(new OptionError('auth.tokens', sentence));
   }
-  if (issuer === undefined) {
-    for (const name of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
-      if (options[name] !== undefined) reject(name, 'requires auth.issuer', 'auth.issuer');
-    }
-    return errors;
-  }
-  const issuers = [issuer].flat();
-  if (!issuers.every((each) => isTrustworthyUrl(each) && !/[?#]/.test(each))) {
-    reject('issuer', `${URL_RULE} without a query or fragment`);
-  }
-  if (audience === undefined) reject('issuer', 'requires auth.audience', 'auth.audience');
-  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', URL_RULE);
-  if (jwksUrl !== undefined && issuers.length > 1) {
-    reject('jwksUrl', 'requires a single auth.issuer', 'auth.issuer');
-  }
-  for (const name of ['scope', 'metricsScope'] as const) {
-    // RFC 6749 section 3.3. Responses quote them.
-    if (/^[!#-[\]-~ ]*$/.test(options[name] ?? '')) continue;
-    reject(name, 'must be scopes separated by spaces, without quotation marks and backslashes');
+  if (issuer !== undefined) return [...errors, ...validateIssuerOptions(options, [issuer].flat())];
+
+  for (const name of ['audience', 'jwksUrl', ...SCOPE_OPTIONS] as const) {
+    if (options[name] !== undefined) errors.push(createError(name, 'requires', 'issuer'));
   }
   return errors;
+}
+
+function validateIssuerOptions(
+  options: ServiceAuthOptions,
+  issuers: readonly string[],
+): OptionError[] {
+  const { audience, jwksUrl } = options;
+  const errors: OptionError[] = [];
+  // The claim `iss` must equal the issuer, so white space counts, although URL.parse() drops it at the ends.
+  if (!issuers.every((each) => isTrustworthyUrl(each) && !/[?#\s]/.test(each))) {
+    errors.push(createError('issuer', URL_RULE_FOR_ISSUERS));
+  }
+  errors.push(...findBlockedPorts('issuer', issuers));
+
+  if (audience === undefined) {
+    errors.push(createError('issuer', 'requires', 'audience'));
+  } else if ([audience].flat().some((each) => each === '' || each !== each.trim())) {
+    errors.push(createError('audience', 'must not be empty or have white space at its ends'));
+  }
+
+  if (jwksUrl !== undefined) {
+    if (!isTrustworthyUrl(jwksUrl)) errors.push(createError('jwksUrl', URL_RULE));
+    if (issuers.length > 1) errors.push(createError('jwksUrl', 'requires a single', 'issuer'));
+    errors.push(...findBlockedPorts('jwksUrl', [jwksUrl]));
+  }
+
+  for (const name of SCOPE_OPTIONS) {
+    const scopes = options[name];
+    if (scopes === undefined || (SCOPE_TOKENS.test(scopes) && splitScopes(scopes).length > 0))
+      continue;
+    errors.push(
+      createError(
+        name,
+        'must be scopes separated by spaces, without quotation marks and backslashes',
+      ),
+    );
+  }
+  return errors;
+}
+
+function findBlockedPorts(name: keyof ServiceAuthOptions, urls: readonly string[]): OptionError[] {
+  const ports = urls.map(findBlockedPort).filter((port) => port !== undefined);
+  return ports.map((port) =>
+    createError(name, `must not have the port ${port}, to which Node.js never connects`),
+  );
+}
+
+/** @param required another option, with which the sentence ends */
+function createError(
+  name: keyof ServiceAuthOptions,
+  rule: string,
+  required?: keyof ServiceAuthOptions,
+): OptionError {
+  const option = `auth.${name}`;
+  if (required === undefined) return new OptionError(option, `${option} ${rule}.`);
+  const sentence = `${option} ${rule} auth.${required}.`;
+  return new OptionError(option, sentence, undefined, `auth.${required}`);
+}
+
+/** Splits scope tokens. Spaces at the ends and repeated spaces do not count. */
+export function splitScopes(scopes: string): string[] {
+  return scopes.split(' ').filter((scope) => scope !== '');
 }
 
 /** Whether a response from a URL cannot be changed in transit. Rejects a user or password, because URLs are logged. */

@@ -3,7 +3,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors/errors';
 import { headerValues, type HostRequest, nodeRequest, notesOf } from '../http/request';
-import type { Scope } from '../http/caller';
+import type { Scope } from './scopes';
 import { TokenVerifier } from './token-verifier';
 
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */

@@ -7,7 +7,7 @@ import { InvalidTokenError } from '../errors/errors';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { FileWatcher } from './file-watcher';
 import { isProduction } from '../environment';
-import { type Grant, type Scope, scopes as allScopes } from '../http/caller';
+import { type Grant, type Scope, scopeNames } from './scopes';
 
 /** An accepted token, as the operator lists it. */
 export interface ListedToken extends Grant {
@@ -29,11 +29,13 @@ interface NewToken {
 
 /** The minimum length of a token that cannot be guessed. */
 const MIN_TOKEN_LENGTH = 16;
-/**
- * A token (RFC 6750 section 2.1) or its digest. The names of scopes are rejected: in
- * `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake and not a token.
- */
-const TOKEN = /^(?!(?:scope|create|metrics)=*$)(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
+/** A token (RFC 6750 section 2.1) or its digest. */
+const TOKEN = /^(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
+/** Words that are no tokens: in `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake. */
+const RESERVED_WORDS: readonly string[] = ['scope', ...scopeNames];
+/** What limits a token, as it is written behind it. */
+const SCOPE_FIELDS = new Map(scopeNames.map((scope) => [`scope=${scope}`, scope]));
+const ANY_SCOPE_FIELD = Array.from(SCOPE_FIELDS.keys()).join(' or ');
 /** A name begins with a letter, so that a half-written time is never read as a name. */
 export const TOKEN_NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
@@ -57,10 +59,11 @@ function parseListedToken(text: string, location: string): ListedToken {
   const [token = '', ...fields] = text.split(/\s+/);
   const name = TOKEN_NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
   const expires = TIME.test(fields[0] ?? '') ? parseTime(fields.shift() ?? '') : Infinity;
-  const areScopes = fields.every((field) => allScopes.some((scope) => field === `scope=${scope}`));
-  if (!TOKEN.test(token) || Number.isNaN(expires) || !areScopes) {
+  const areScopes = fields.every((field) => SCOPE_FIELDS.has(field));
+  const isReserved = RESERVED_WORDS.includes(token.replace(/=+$/, ''));
+  if (!TOKEN.test(token) || isReserved || Number.isNaN(expires) || !areScopes) {
     throw new Error(
-      `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics`,
+      `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and ${ANY_SCOPE_FIELD}`,
     );
   }
   const isDigest = token.startsWith('sha256:');
@@ -71,7 +74,7 @@ function parseListedToken(text: string, location: string): ListedToken {
       `${location} is a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters: with NODE_ENV=production, create another one with "plant-store token create"`,
     );
   }
-  const missing = allScopes.filter((scope) => !fields.includes(`scope=${scope}`));
+  const missing = scopeNames.filter((scope) => !fields.includes(`scope=${scope}`));
   return {
     digest,
     location,
@@ -94,7 +97,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
     const token = parseListedToken(entry, `token ${index + 1}`);
     // A second token in one string would be taken for a name, and names are logged.
     if (token.caller.tokenDigest !== undefined && token.expires === Infinity) return token;
-    throw new Error(`only scope=create or scope=metrics may follow ${token.location}`);
+    throw new Error(`only ${ANY_SCOPE_FIELD} may follow ${token.location}`);
   });
 }
 

@@ -3,9 +3,9 @@ import { LruMap } from 'toad-cache';
 import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from './file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
-import type { Grant } from '../http/caller';
 import type { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
+import type { Grant } from './scopes';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
 /** The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request. */

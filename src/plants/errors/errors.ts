@@ -182,8 +182,10 @@ export class IdempotencyKeyReusedError extends createErrorClass('idempotencyKeyR
 
 /** 50300: rejected before anything was stored. The client may retry. */
 export class UnavailableError extends PlantStoreError {
-  constructor(options: { cause?: unknown } = {}) {
-    super('unavailable', undefined, options);
+  /** @param options.retryAfter in seconds; by default, the delay of the catalogue */
+  constructor({ cause, retryAfter }: { cause?: unknown; retryAfter?: number } = {}) {
+    const headers = retryAfter === undefined ? undefined : { 'Retry-After': String(retryAfter) };
+    super('unavailable', undefined, { cause, headers });
   }
 }
 
@@ -198,6 +200,16 @@ export class OutcomeUnknownError extends PlantStoreError {
 export class MalformedRequestError extends createErrorClass('malformedRequest') {}
 export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
+
+/** A token names a key that its issuer may have published since its keys were fetched. */
+export class UnknownKeyError extends UnavailableError {
+  /** Not counted as a create request that was rejected: anybody can send such a token, and would trigger an alert. */
+  override readonly outcome = undefined;
+
+  constructor(retryAfter: number) {
+    super({ cause: 'The token names an unknown key.', retryAfter });
+  }
+}
 
 /** 40005: the body is larger than the limit. */
 export class BodyTooLargeError extends PlantStoreError {

@@ -11,17 +11,6 @@ export interface Caller {
   readonly tokenDigest?: string;
 }
 
-/** The scopes to which tokens can be limited: creating plants, and reading the metrics. */
-export const scopes = ['create', 'metrics'] as const;
-export type Scope = (typeof scopes)[number];
-
-/** The caller and the permissions of a valid token. */
-export interface Grant {
-  readonly caller: Caller;
-  /** For each scope that the token lacks, the scope tokens that it would need, RFC 6749 section 3.3. */
-  readonly missingScopes: Readonly<Partial<Record<Scope, string>>>;
-}
-
 /**
  * Returns what identifies a caller over time and across instances: issuer and name, or the digest of a token without a
  * name. No two callers have the same identity.

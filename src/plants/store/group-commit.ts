@@ -114,11 +114,15 @@ export class GroupCommit {
     return this.queue[0]?.since;
   }
 
-  /** Closes the queue, and resolves when it is settled. A batch that has timed out may still be in progress. */
-  close(): Promise<void> {
+  /**
+   * Closes the queue, and resolves when it is settled.
+   * @returns whether no batch is in progress; one that has timed out may never end
+   */
+  async close(): Promise<boolean> {
     this.isClosed = true;
     this.resolveIfSettled();
-    return this.settled.promise;
+    await this.settled.promise;
+    return this.batches.size === 0;
   }
 
   private get isStuck(): boolean {

@@ -109,8 +109,10 @@ describe('readEnvironment', () => {
     ...each(
       'AUTH_ISSUER', 'id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org',
       'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://a https://b/?tenant=1', ',',
+      'http://127.0.0.1:10080/realms/garden',
     ).map((issuer) => ({ ...issuer, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
+    { AUTH_JWKS_URL: 'http://localhost:10080/keys', ...ISSUER },
     { AUTH_JWKS_URL: 'https://a/keys', AUTH_ISSUER: 'https://a https://b', AUTH_AUDIENCE: 'x' },
     ...each('AUTH_SCOPE', 'a "b"', 'pl\\ants', 'plänts', 'a\nb').map((scope) => ({
       ...scope,

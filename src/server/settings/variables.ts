@@ -1,4 +1,5 @@
 import { DEFAULTS } from '../../plants/options/plants.options';
+import type { ServiceAuthOptions } from '../../plants/auth/auth.options';
 import type { OperatorError } from '../../plants/errors/operator.error';
 import * as parsers from './variable-parsers';
 import { readText } from './variable-text';
@@ -51,7 +52,7 @@ export const AUTH = {
   jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString),
   scope: variable('AUTH_SCOPE', parsers.anyString),
   metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString),
-};
+} satisfies Record<keyof ServiceAuthOptions, Variable<unknown>>;
 
 export const DATABASE = {
   url: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`),
