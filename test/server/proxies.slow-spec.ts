@@ -75,6 +75,25 @@ describe.each([
       await expectError(errorNumbers.unavailable, request);
     }
   });
+
+  it.each([65_537, 200_000, 2_000_000])(
+    'a body of %d bytes gets 400 from the service, and never 502 or 504',
+    async (size) => {
+      const service = await home.start({ PORT: String(ports.a) });
+      await service.waitUntilReady();
+      await startProxy();
+      const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+      const url = `http://127.0.0.1:${ports.proxy}/plants`;
+      const results: unknown[] = [];
+
+      for (let count = 0; count < 80; count++) {
+        const response = await fetch(url, { method: 'POST', headers, body: 'x'.repeat(size) });
+        results.push(((await response.json()) as { error: number }).error);
+      }
+
+      expect(new Set(results)).toEqual(new Set([errorNumbers.tooLarge]));
+    },
+  );
 });
 
 it.each([

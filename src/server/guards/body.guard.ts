@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { BodyTooLargeError, MalformedRequestError } from '../../plants/errors/errors';
@@ -27,11 +27,13 @@ export class BodyGuard implements CanActivate {
 
   /** @throws PlantStoreError 40000, 40001, 40004 or 40005 when the body cannot be read or parsed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<UnreadRequest>();
+    const http = context.switchToHttp();
+    const request = http.getRequest<UnreadRequest>();
     const message = request.raw;
     if (!hasBody(message)) return true;
+    const { raw: response } = http.getResponse<{ readonly raw: ServerResponse }>();
     if (this.reflector.get(ParsesRawBody, context.getHandler())) {
-      request.rawBody = await readBody(message, this.limit);
+      request.rawBody = await readBody(message, response, this.limit);
       return true;
     }
 
@@ -39,15 +41,23 @@ export class BodyGuard implements CanActivate {
     const { 'content-type': type, 'content-length': length } = message.headers;
     if (type === undefined && length === '0') return true;
     assertJsonContent(message);
-    request.rawBody = await readBody(message, this.limit);
+    request.rawBody = await readBody(message, response, this.limit);
     request.body = parseBody(request.rawBody);
     return true;
   }
 }
 
 /** Reads an unread body. @throws PlantStoreError when it is larger than the limit in bytes, or incomplete */
-function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {
+function readBody(
+  message: IncomingMessage,
+  response: ServerResponse,
+  limit: number,
+): Promise<Buffer> {
   if (Number(message.headers['content-length'] ?? 0) > limit) throw new BodyTooLargeError(limit);
+  // RFC 9110 section 10.1.1: not in HTTP/1.0. Another expectation than `100-continue` was rejected before.
+  if (message.headers.expect !== undefined && message.httpVersion !== '1.0') {
+    response.writeContinue();
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

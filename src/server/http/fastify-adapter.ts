@@ -19,6 +19,7 @@ import { corsHeaders } from './cors';
 import { addRoutingHook, findTargetError, rewriteUrl } from './routing';
 import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
+import { isIncomplete, mayWaitForContinue, sendBeforeBody } from './unread-body';
 
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
@@ -43,7 +44,11 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
         if (forwarded) request.headers['x-forwarded-for'] = removePorts(String(forwarded));
         handle(request, response);
       });
-      return server.on('request', listener).on('checkExpectation', listener);
+      // Without a listener for `checkContinue`, Node.js would ask for the body before the token is checked.
+      return server
+        .on('request', listener)
+        .on('checkExpectation', listener)
+        .on('checkContinue', listener);
     },
     // While closing, a request on an open connection is handled like any other.
     return503OnClosing: false,
@@ -72,12 +77,15 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     return connections.validate(reply.raw);
   }
 
-  /** The last step of every request, when its response is known. */
-  function endRequest(request: FastifyRequest, reply: FastifyReply): void {
-    // An oversized body may never end, RFC 9110 section 15.5.14.
-    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
-    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
+  /** The last step of every request, when its response is known. Returns the content to send. */
+  function endRequest(request: FastifyRequest, reply: FastifyReply, content: unknown): unknown {
     recorder.record(request, reply);
+    if (isClosing) void reply.header('Connection', 'close');
+    if (!isIncomplete(request.raw)) return content;
+    // An oversized body may never end, RFC 9110 section 15.5.14. A client that waits for `100 Continue` sends none.
+    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
+    if (isTooLarge || mayWaitForContinue(request.raw)) void reply.header('Connection', 'close');
+    return typeof content === 'string' ? sendBeforeBody(request, reply, content) : content;
   }
 
   /** Responds to a request whose target Fastify cannot parse. Fastify runs no hooks for it. */
@@ -85,17 +93,16 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     const error = beginRequest(request, reply) ?? findTargetError(request.originalUrl);
     notesOf(request).failure = error;
     void reply.code(error.getStatus()).headers(error.headers);
-    endRequest(request, reply);
-    void reply.send(error.body);
+    void reply.type('application/json; charset=utf-8');
+    void reply.send(endRequest(request, reply, JSON.stringify(error.body)));
   }
 
   instance.addHook('onRequest', (request, reply, done) => {
     done(beginRequest(request, reply));
   });
   addRoutingHook(instance, corsOrigins);
-  instance.addHook('onSend', (request, reply, _payload, done) => {
-    endRequest(request, reply);
-    done();
+  instance.addHook('onSend', (request, reply, content, done) => {
+    done(null, endRequest(request, reply, content));
   });
   instance.addHook('preClose', () => {
     isClosing = true;
