@@ -7,6 +7,8 @@ const home = useServiceHome();
 
 it.each([
   ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', '60..70'],
+  // As a network disk does. By then, its batch has timed out.
+  ['a sync that hangs for 11 s and then fails', 'fsync,fdatasync', 'EIO:delay_enter=11s', '60..70'],
   ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
   ['a disk quota that is exceeded', 'pwrite64', 'EDQUOT', '200..260'],
 ])(

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TOKEN } from '../support/application';
 import { errorNumbers } from '../support/error-bodies';
 import {
   type CreateRequest,
@@ -78,6 +79,41 @@ it('the service ends at once on a second signal when the disk does not respond',
   // A traced process ends only with its tracer.
   slow.kill('SIGKILL');
   expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
+});
+
+it('the service ends by SHUTDOWN_TIMEOUT when the disk does not respond, also after the batch has timed out', async () => {
+  const service = await home.start({ SHUTDOWN_TIMEOUT: '12s' });
+  const slow = await slowDown(service, join(home.folder, 'trace'), 300);
+  const posting = service.post('{"id":1,"name":"Fern"}');
+  await until(async () => (await service.getStatus('/health/ready')) === 503);
+
+  service.kill('SIGTERM');
+
+  expect((await posting).status).toBe(504);
+  await service.waitForOutput(/did not shut down within/, 'stderr');
+  // A traced process ends only with its tracer.
+  slow.kill('SIGKILL');
+  expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
+});
+
+it('the service ends by a signal at startup when the disk does not respond', async () => {
+  const first = await home.start();
+  await createMany(10, first, []);
+  await first.end('SIGKILL');
+  const trace = join(home.folder, 'trace');
+  const calls = ['-e', 'trace=fsync', '-e', 'inject=fsync:delay_enter=300s', '-o', trace];
+  // Strace runs as a grandchild, so the service is the child of the test.
+  const service = home.spawn({ AUTH_TOKENS: TOKEN }, createStraceWrapper('-D', ...calls));
+  const tracer = () =>
+    Number(/TracerPid:\t(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]);
+  await service.waitForOutput(/Storing plants in/);
+  await until(() => readFileSync(trace, 'utf8').includes('fsync'));
+  const strace = tracer();
+
+  service.kill('SIGTERM');
+
+  process.kill(strace, 'SIGKILL');
+  expect(await service.ended).toEqual({ code: null, signal: 'SIGTERM' });
 });
 
 it('the service keeps every request within its time limit, and is not ready, while commits take 8 seconds', async () => {

@@ -137,14 +137,14 @@ describe('the service as a process', () => {
     socket.destroy();
   });
 
-  it('exits with code 0 when it gets a signal while it waits for a locked SQLite file', async () => {
+  it('ends by SIGTERM while it waits for a locked SQLite file', async () => {
     const first = await home.start();
     await first.end();
     const lock = lockDatabase(home.file);
     const service = home.spawn({ AUTH_TOKENS: TOKEN });
     await service.waitForOutput(/Storing plants in/);
 
-    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(await service.end('SIGTERM')).toEqual({ code: null, signal: 'SIGTERM' });
     expect(service.stdout).not.toContain('Listening');
     lock.close();
   });

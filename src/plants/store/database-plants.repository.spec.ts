@@ -19,9 +19,9 @@ class ManualDriver implements StoreDriver {
   probeCount = 0;
   private size = 0;
 
-  open = (): Promise<void> => Promise.resolve();
+  open = jest.fn(() => Promise.resolve());
+  close = jest.fn(() => Promise.resolve());
   read = (): Promise<[]> => Promise.resolve([]);
-  close = (): Promise<void> => Promise.resolve();
 
   probe(): Promise<void> {
     this.probeCount++;
@@ -54,10 +54,11 @@ describe('DatabasePlantsRepository', () => {
   const { lines } = useLog();
   let driver: ManualDriver;
   let repository: DatabasePlantsRepository;
-  beforeEach(() => {
+  beforeEach(async () => {
     stopClock();
     driver = new ManualDriver();
     repository = new DatabasePlantsRepository(driver);
+    await repository.start();
   });
   afterEach(restoreClock);
 
@@ -106,6 +107,30 @@ describe('DatabasePlantsRepository', () => {
     },
   );
 
+  it('waits for the driver to close, also if a batch never ends', async () => {
+    await insert();
+    const closing = Promise.withResolvers<undefined>();
+    driver.close.mockReturnValue(closing.promise);
+    let isStopped = false;
+    const stopping = repository.onApplicationShutdown().then(() => (isStopped = true));
+    await passTime(COMMIT_TIMEOUT_MS);
+
+    expect(driver.close).toHaveBeenCalled();
+    expect(isStopped).toBe(false);
+    closing.resolve(undefined);
+    await stopping;
+  });
+
+  it('leaves no timer after a start that fails', async () => {
+    const timers = jest.getTimerCount();
+    const failing = new DatabasePlantsRepository(driver);
+    driver.open.mockRejectedValue(new Error('not a directory'));
+
+    await expect(failing.start()).rejects.toThrow('not a directory');
+
+    expect(jest.getTimerCount()).toBe(timers);
+  });
+
   it('stays ready after a failure with the reach batch if a probe succeeds', async () => {
     await insert();
     await driver.end(new StoreFailure('unknown', 'lost', { reach: 'batch' }));
@@ -132,6 +157,7 @@ type Step = { insert: number } | { end: keyof typeof FAILURES } | { passMs: numb
 async function run(schedule: readonly Step[]): Promise<void> {
   const driver = new ManualDriver();
   const repository = new DatabasePlantsRepository(driver);
+  await repository.start();
   let restartReason: Error | undefined;
   void repository.restartNeeded.then((reason) => (restartReason = reason));
   let finalFailure: StoreFailure | undefined;

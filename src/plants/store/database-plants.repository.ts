@@ -14,7 +14,7 @@ const CHECK_INTERVAL_MS = 500;
 export class DatabasePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly commits: GroupCommit;
   private readonly health: StoreHealth;
-  private readonly timer: NodeJS.Timeout;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly driver: StoreDriver) {
     super();
@@ -23,14 +23,14 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     this.commits.observers.push(({ failure }) => {
       if (failure) this.reportFailure(failure);
     });
+  }
+
+  /** Opens the store, and checks from then on whether it works. @throws OptionError when it can never be opened */
+  async start(): Promise<void> {
+    await this.health.start();
     this.timer = setInterval(() => {
       this.checkHealth();
     }, CHECK_INTERVAL_MS).unref();
-  }
-
-  /** Opens the store. @throws OptionError when it can never be opened */
-  start(): Promise<void> {
-    return this.health.start();
   }
 
   async insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
@@ -77,18 +77,19 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   /**
-   * Commits the plants accepted so far, then closes the store. Nest calls it once HTTP has stopped. It takes
-   * at most 20 seconds longer than the driver needs to close.
+   * Commits the plants accepted so far, then closes the store. Nest calls it once HTTP has stopped. It takes at most 20
+   * seconds longer than the driver needs to close, and that of SQLite waits for a disk that hangs: an exit would wait
+   * for it, too, and could not be ended by a time-out.
    */
   async onApplicationShutdown(): Promise<void> {
-    const hasEnded = await this.commits.close();
+    await this.commits.close();
     clearInterval(this.timer);
     this.health.stop();
-    const closing = this.driver.close().catch((error: unknown) => {
+    try {
+      await this.driver.close();
+    } catch (error) {
       this.health.recordFailure(error as StoreFailure);
-    });
-    // The driver may wait for a batch that never ends.
-    if (hasEnded) await closing;
+    }
   }
 
   /** Tells the health of each batch that failed, whether or not its plants still waited for it. */

@@ -126,8 +126,8 @@ describe('GroupCommit', () => {
     advanceClock(COMMIT_TIMEOUT_MS);
 
     expect(commits.canAccept).toBe(false);
-    expect(await closing).toBe(false);
-    expect(await commits.close()).toBe(false);
+    await closing;
+    await commits.close();
     expect((await plants).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 
@@ -188,7 +188,7 @@ describe('GroupCommit', () => {
       'fulfilled',
       'rejected',
     ]);
-    expect(await closing).toBe(true);
+    await closing;
   });
 
   it('keeps only the place of a batch that has timed out', async () => {
@@ -305,8 +305,8 @@ describe('GroupCommit', () => {
     const closing = [commits.close(), commits.close()];
     batches[0]?.succeed();
 
+    await Promise.all(closing);
     expect(await plant).toBe('created');
-    expect(await Promise.all(closing)).toEqual([true, true]);
   });
 });
 

@@ -114,15 +114,11 @@ export class GroupCommit {
     return this.queue[0]?.since;
   }
 
-  /**
-   * Closes the queue, and resolves when it is settled.
-   * @returns whether no batch is in progress; one that has timed out may never end
-   */
-  async close(): Promise<boolean> {
+  /** Closes the queue, and resolves when it is settled. A batch that has timed out may still be in progress. */
+  close(): Promise<void> {
     this.isClosed = true;
     this.resolveIfSettled();
-    await this.settled.promise;
-    return this.batches.size === 0;
+    return this.settled.promise;
   }
 
   private get isStuck(): boolean {

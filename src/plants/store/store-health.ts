@@ -43,7 +43,10 @@ export class StoreHealth {
     if (failure) this.report(failure);
   }
 
-  /** Records that the store has failed, or that it is slow. Nothing replaces a final failure. */
+  /**
+   * Records that the store has failed, or that it is slow. Nothing replaces a final failure. Once stopped, only a final
+   * failure matters: the plants that were acknowledged last may be lost.
+   */
   recordFailure(failure: StoreFailure): void {
     const isFinal = failure.reach === 'process';
     if (this.isFinal || (this.stopping.signal.aborted && !isFinal)) return;
@@ -89,8 +92,7 @@ export class StoreHealth {
   private open(): Promise<void> {
     const { signal } = this.stopping;
     return this.driver.open(signal, (failure) => {
-      // The thread of SQLite ends when its store closes.
-      if (!signal.aborted) this.recordFailure(failure);
+      this.recordFailure(failure);
     });
   }
 

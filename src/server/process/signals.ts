@@ -4,8 +4,16 @@
  */
 type Handler = (signal: NodeJS.Signals) => void;
 
-/** While the service starts, it has accepted no request, so it can exit at once. */
-let handle: Handler = () => process.exit(0);
+/**
+ * While the service starts, it has accepted no request, so the default action of the signal ends it. An exit would wait
+ * for SQLite's thread, which may wait for a disk that hangs. For the first process of a container there is no default
+ * action.
+ */
+let handle: Handler = (signal) => {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+  process.exit(0);
+};
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   process.on(signal, () => {

@@ -44,7 +44,7 @@ export class SqliteDriver implements StoreDriver {
   readonly name: string;
   /** The thread commits in order: two batches would only be smaller. */
   readonly maxBatches = 1;
-  /** The thread that has opened the store. Undefined until then. It may have ended. */
+  /** The thread that has opened the store. Undefined before that, and once the store is closed. It may have failed. */
   private worker: Worker | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
@@ -90,7 +90,11 @@ export class SqliteDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    if (this.worker && !this.finalFailure) await this.request({ kind: 'close' });
+    if (!this.worker || this.finalFailure) return;
+    const closing = this.request({ kind: 'close' });
+    // From now on, the end of the thread is not a failure.
+    this.worker = undefined;
+    await closing;
   }
 
   private startWorker(onLost: (failure: StoreFailure) => void): Worker {
