@@ -1,6 +1,9 @@
 /** The public API of the package. */
+import './errors/supported-node';
+
 export type { AuthOptions } from './auth/auth.options';
 export type { Caller } from './http/caller';
+export type { HostRequest, RequestNotes } from './http/request';
 export {
   errorCatalogue,
   type ErrorBody,

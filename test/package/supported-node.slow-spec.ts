@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { engines } from '../../package.json';
+import { engines as moduleEngines } from '../../src/plants/package.json';
 import { useFolder } from '../support/folder';
 import { describeWith, run, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { installNode, PROJECT } from './packed';
 
-/** Tests the service on other versions of Node.js. `npm test` does not run it: it needs the registry. */
+/** Tests the service and the module on other versions of Node.js. `npm test` does not run it: it needs the registry. */
 
 const MAIN = join(PROJECT, 'dist/main.js');
 
@@ -23,6 +24,18 @@ describeWith('curl', () => {
       await service.end();
     }
   });
+});
+
+it('the module throws one sentence on Node.js 20', async () => {
+  const node = installNode('20.19.0');
+
+  const { code, stderr } = await run(node, [join(PROJECT, 'dist/plants/index.js')]);
+
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `OperatorError: @plant-store/nestjs requires Node.js ${moduleEngines.node}. This is v20.19.0, ${node}.\n`,
+  );
+  expect(stderr).not.toContain('TypeError');
 });
 
 it.each(['20.19.0', '22.23.2'])(

@@ -13,6 +13,7 @@ import { NestFactory, REQUEST } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import {
+  type HostRequest,
   IdempotencyKeyReusedError,
   IdTakenError,
   InMemoryPlantsRepository,
@@ -21,6 +22,7 @@ import {
   PlantsModule,
   type PlantsModuleOptions,
   PlantsService,
+  type RequestNotes,
 } from '../../src/plants';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
@@ -218,9 +220,11 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
 
   it("separates callers by the name that the host's guard sets, over HTTP and in-process", async () => {
     const guard = createGuard((context) => {
-      const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
-      const name = request.headers['x-caller'];
-      if (name !== undefined) Object.assign(request, { plantStore: { caller: { name } } });
+      const request = context.switchToHttp().getRequest<HostRequest>();
+      const { headers } = 'raw' in request ? request.raw : request;
+      const name = headers['x-caller'];
+      const notes: RequestNotes = typeof name === 'string' ? { caller: { name } } : {};
+      request.plantStore = notes;
       return true;
     });
     const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard })]);
