@@ -65,13 +65,36 @@ describe('FileWatcher', () => {
     expect(watcher.current).toBe('valid');
   });
 
-  it('notices a change between its creation and its start', () => {
+  it('notices a change between its creation and its start', async () => {
     writeFileSync(file, 'old');
     create();
     writeFileSync(file, 'new');
 
     watcher.start();
+    await until(() => lines.length > 0);
 
     expect(watcher.current).toBe('new');
   });
+
+  it.each([
+    ['shorter', 'first'],
+    ['empty', ''],
+    ['the same again', 'first\nsecond\n'],
+  ])(
+    'does not use a file that is %s for a moment, because it is being written',
+    async (_how, partial) => {
+      writeFileSync(file, 'first\nsecond\n');
+      create();
+      const values: string[] = [];
+      writeFileSync(file, partial);
+      // This looks at the file at once.
+      watcher.start((value) => values.push(value));
+
+      writeFileSync(file, 'first\nsecond\nthird\n');
+      await until(() => lines.length > 0);
+
+      expect(values).toEqual(['first\nsecond\nthird\n']);
+      expect(lines).toEqual(['log The file: reloaded.']);
+    },
+  );
 });

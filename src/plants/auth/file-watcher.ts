@@ -2,17 +2,27 @@ import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
 import { Logger } from '@nestjs/common';
 
 const POLL_INTERVAL_MS = 1000;
+/** How long changed files must stay the same. A program that rewrites a file in place first makes it empty. */
+const SETTLE_MS = 250;
 
 /**
  * Keeps a value that one or several files define up to date, by `fs.watchFile`, and logs each change. It follows
- * symbolic links, such as those of Kubernetes secrets. While the files are invalid, the last valid value stays in use.
+ * symbolic links, such as those of Kubernetes secrets. Changed files take effect when two looks in a row find the same
+ * contents, because a file that is being written may look like a valid one. While the files are invalid, the last valid
+ * value stays in use.
  */
 export class FileWatcher<T> {
   current: T;
   /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;
-  private contents: readonly Buffer[];
+  /** What {@link current} was created from. */
+  private usedContents: readonly Buffer[];
+  /** What the last look found. */
+  private seenContents: readonly Buffer[];
   private lastError = '';
+  /** The look after a start: `watchFile` does not report changes before its own first look, which is asynchronous. */
+  private startTimer?: NodeJS.Timeout;
+  /** The next look at changed or invalid files. */
   private timer?: NodeJS.Timeout;
   private onChange?: ((value: T) => void) | undefined;
 
@@ -26,48 +36,75 @@ export class FileWatcher<T> {
     private readonly paths: readonly string[],
     private readonly parse: (...contents: Buffer[]) => T,
   ) {
-    this.contents = paths.map(readRegularFile);
-    this.current = parse(...this.contents);
+    this.usedContents = paths.map(readRegularFile);
+    this.seenContents = this.usedContents;
+    this.current = parse(...this.usedContents);
   }
 
   /** Watches the files from now on. Does not keep the process running. */
   start(onChange?: (value: T) => void): void {
     this.onChange = onChange;
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
-    for (const path of this.paths) watchFile(path, options, this.reload);
-    // Notices a change before the first look of watchFile, which is asynchronous, and one since the files were first read.
-    this.timer = setTimeout(this.reload, POLL_INTERVAL_MS).unref();
-    this.reload();
+    for (const path of this.paths) watchFile(path, options, this.look);
+    this.startTimer = setTimeout(this.look, POLL_INTERVAL_MS).unref();
+    // The files may have changed since they were first read.
+    this.look();
   }
 
   stop(): void {
+    clearTimeout(this.startTimer);
     clearTimeout(this.timer);
-    for (const path of this.paths) unwatchFile(path, this.reload);
+    for (const path of this.paths) unwatchFile(path, this.look);
   }
 
-  private readonly reload = (): void => {
-    const logger = new Logger('FileWatcher');
+  private readonly look = (): void => {
+    let contents: readonly Buffer[];
     try {
-      const contents = this.paths.map(readRegularFile);
-      const isChanged = contents.some((content, at) => !this.contents[at]?.equals(content));
-      if (!isChanged && this.isValid) return;
-      this.current = this.parse(...contents);
-      this.contents = contents;
-      this.isValid = true;
+      contents = this.paths.map(readRegularFile);
     } catch (error) {
-      // The reason may end without a change of the files: no descriptor was free, for example.
-      clearTimeout(this.timer);
-      this.timer = setTimeout(this.reload, POLL_INTERVAL_MS).unref();
-      const { message } = error as Error;
-      if (!this.isValid && message === this.lastError) return;
-      this.isValid = false;
-      this.lastError = message;
-      logger.error(`${this.name} cannot be used: ${message}. Keeping the last valid content.`);
+      this.reportInvalid(error as Error);
       return;
     }
-    logger.log(`${this.name}: reloaded.`);
-    this.onChange?.(this.current);
+    const isSettled = areEqual(contents, this.seenContents);
+    this.seenContents = contents;
+    if (this.isValid && areEqual(contents, this.usedContents)) return;
+    if (isSettled) this.use(contents);
+    else this.lookAgainAfter(SETTLE_MS);
   };
+
+  private use(contents: readonly Buffer[]): void {
+    try {
+      this.current = this.parse(...contents);
+    } catch (error) {
+      this.reportInvalid(error as Error);
+      return;
+    }
+    this.usedContents = contents;
+    this.isValid = true;
+    new Logger('FileWatcher').log(`${this.name}: reloaded.`);
+    this.onChange?.(this.current);
+  }
+
+  /** Logs each reason once. */
+  private reportInvalid({ message }: Error): void {
+    // The reason may end without a change of the files: no descriptor was free, for example.
+    this.lookAgainAfter(POLL_INTERVAL_MS);
+    if (!this.isValid && message === this.lastError) return;
+    this.isValid = false;
+    this.lastError = message;
+    new Logger('FileWatcher').error(
+      `${this.name} cannot be used: ${message}. Keeping the last valid content.`,
+    );
+  }
+
+  private lookAgainAfter(milliseconds: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(this.look, milliseconds).unref();
+  }
+}
+
+function areEqual(some: readonly Buffer[], others: readonly Buffer[]): boolean {
+  return some.every((content, index) => others[index]?.equals(content));
 }
 
 /** @throws Error when the file cannot be read, or is a pipe, which might never end */
