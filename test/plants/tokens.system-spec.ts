@@ -1,4 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
 import { type Scope, scopeNames } from '../../src/plants/auth/scopes';
@@ -6,12 +8,16 @@ import { hashToken } from '../../src/plants/auth/token-list';
 import { toTestResponse, TestApplication } from '../support/application';
 import { createPlantOperation, expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
+import { listen } from '../support/listen';
 import { AUDIENCE, OpenIdProvider, type TokenDraft } from '../support/openid-provider';
 import { plantStore } from '../support/plant-store';
 import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { openConnection } from '../support/wire';
+
+/** A certificate for localhost that it has signed itself. */
+const CERTIFICATE = join(__dirname, '../support/tls/server.crt');
 
 const trust = ({ issuer }: OpenIdProvider) => ({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE });
 
@@ -71,6 +77,33 @@ describe('the service with a token file or an issuer', () => {
       `FAILED  issuer: The keys of ${up.issuer} cannot be fetched: `,
     );
     expect(checked.stdout).toContain(`; The keys of ${down.issuer} cannot be fetched: `);
+  });
+
+  it('fetches the keys behind a proxy with TLS, if the URL of the issuer cannot be reached', async () => {
+    const issuer = 'https://login.example.org/realms/garden';
+    const provider = await OpenIdProvider.start(undefined, issuer);
+    const forward = (request: IncomingMessage, response: ServerResponse) =>
+      void fetch(`${provider.url}${request.url}`)
+        .then((keys) => keys.text())
+        .then((keys) => response.end(keys));
+    const [cert, key] = [
+      readFileSync(CERTIFICATE),
+      readFileSync(CERTIFICATE.replace('.crt', '.key')),
+    ];
+    const proxy = createServer({ cert, key }, forward);
+    const { port } = await listen(proxy);
+    const trusted = {
+      AUTH_ISSUER: issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      NODE_EXTRA_CA_CERTS: CERTIFICATE,
+    };
+    const keys = { AUTH_JWKS_URL: `https://localhost:${port}/jwks` };
+
+    service = await home.start({ ...trusted, ...keys });
+
+    expect(await post(`Bearer ${await provider.requestAccessToken()}`)).toBe(200);
+    proxy.close();
+    await provider.stop();
   });
 
   describeOnLinux(() => {

@@ -39,12 +39,14 @@ export class OpenIdProvider {
 
   private constructor(
     readonly issuer: string,
-    private readonly port: number,
+    /** Where it listens. */
+    readonly url: string,
   ) {}
 
-  static async start(key?: SigningKey): Promise<OpenIdProvider> {
-    const port = await findFreePort();
-    const provider = new OpenIdProvider(`http://127.0.0.1:${port}`, port);
+  /** @param issuer the issuer that it names in tokens; by default, the URL at which it listens */
+  static async start(key?: SigningKey, issuer?: string): Promise<OpenIdProvider> {
+    const url = `http://127.0.0.1:${await findFreePort()}`;
+    const provider = new OpenIdProvider(issuer ?? url, url);
     await provider.start(key);
     return provider;
   }
@@ -62,7 +64,7 @@ export class OpenIdProvider {
       // No client may keep a connection to a provider that stops.
       response.setHeader('Connection', 'close');
       void handle(request, response);
-    }).listen(this.port, '127.0.0.1');
+    }).listen(Number(new URL(this.url).port), '127.0.0.1');
     await once(this.server, 'listening');
   }
 
@@ -78,7 +80,7 @@ export class OpenIdProvider {
   /** Requests an access token for {@link AUDIENCE} by the client credentials grant (RFC 6749 section 4.4). */
   async requestAccessToken(redraft: Redraft = () => undefined): Promise<string> {
     this.redraft = redraft;
-    const response = await fetch(`${this.issuer}/token`, {
+    const response = await fetch(`${this.url}/token`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa(`${AUDIENCE}:secret`)}` },
       body: new URLSearchParams({ grant_type: 'client_credentials', resource: RESOURCE }),
