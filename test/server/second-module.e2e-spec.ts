@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { AppModule } from '../../src/app.module';
 import { AUTHORIZED, JSON_HEADERS, TestApplication } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
@@ -128,10 +129,89 @@ describe('a module beside PlantsModule', () => {
     expect(await readMetric(application.url, invalidOutcome)).toBe(0);
   });
 
+  it.each([
+    ['PATCH /seeds', ['POST']],
+    ['POST /seeds/5', ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']],
+    ['OPTIONS /seeds/5?x', ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']],
+    ['PUT /seeds/5/water', ['POST']],
+  ])('gets 405 for %s, with the methods %p', async (line, methods) => {
+    const [method = '', path = ''] = line.split(' ');
+    const response = await fetch(new URL(path, application.url), { method });
+
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')?.split(', ').sort()).toEqual([...methods].sort());
+    expect(await response.json()).toEqual(errorBodies.methodNotAllowed);
+  });
+
+  it.each(['/seeds/', '/seeds/5/', '/seeds/5/x', '/seed'])('gets 404 for %s', async (path) => {
+    expect(await send('GET', path)).toEqual({ status: 404, body: errorBodies.notFound });
+  });
+
+  it('is in the OpenAPI document, with the errors and the security of every route', async () => {
+    const { paths } = (await application.app.inject('/openapi.json')).json<OpenAPIObject>();
+
+    expect(Object.keys(paths).sort()).toEqual([
+      '/plants',
+      '/seeds',
+      '/seeds/{id}',
+      '/seeds/{id}/broken',
+      '/seeds/{id}/water',
+    ]);
+    const { operationId, security, responses } = paths['/seeds']?.post ?? {};
+    expect({ operationId, security }).toEqual({
+      operationId: 'createSeed',
+      security: [{ bearerAuth: [] }],
+    });
+    expect(Object.keys(responses ?? {})).toEqual(
+      expect.arrayContaining(['201', '400', '401', '403', '429', '503', 'default']),
+    );
+    expect(JSON.stringify(responses)).toContain(String(errorNumbers.bodyTooLarge));
+    expect(JSON.stringify(responses)).not.toContain(String(errorNumbers.idTaken));
+    expect(JSON.stringify(paths['/seeds/{id}']?.get)).not.toContain(
+      String(errorNumbers.bodyTooLarge),
+    );
+  });
+
   it('leaves POST /plants as it is', async () => {
     const response = await application.post('{"id":9007199254740993,"name":"Fern"}');
 
     expect(response.statusCode).toBe(200);
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+  });
+});
+
+describe('a module beside PlantsModule, with every setting', () => {
+  const ORIGIN = 'https://garden.example';
+  const application = TestApplication.use({
+    AUTH_TOKENS: 'a-token-that-may-create scope=create,a-token-for-the-metrics scope=metrics',
+    CORS_ORIGINS: ORIGIN,
+    RATE_LIMIT: '2/h',
+  });
+  const get = (headers: Record<string, string>, method = 'GET') =>
+    fetch(new URL('/seeds/1', application.url), {
+      method,
+      headers: { origin: ORIGIN, ...headers },
+    });
+
+  it('needs the scope of creating plants, unless its routes declare another one', async () => {
+    const { status } = await get({ authorization: 'Bearer a-token-for-the-metrics' });
+
+    expect(status).toBe(403);
+  });
+
+  it('is limited in its rate, and readable for the listed origins', async () => {
+    const headers = { authorization: 'Bearer a-token-that-may-create' };
+
+    const statuses = [await get(headers), await get(headers), await get(headers)];
+
+    expect(statuses.map(({ status }) => status)).toEqual([404, 404, 429]);
+    expect(statuses[0]?.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+  });
+
+  it('gets preflights with the methods of the path', async () => {
+    const preflight = await get({ 'access-control-request-method': 'PUT' }, 'OPTIONS');
+
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
   });
 });

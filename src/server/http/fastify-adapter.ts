@@ -11,7 +11,6 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { BodyTooLargeError, type PlantStoreError } from '../../plants/errors/errors';
 import { notesOf } from '../../plants/http/request';
 import { securityHeaders } from '../../plants/http/security-headers';
-import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
 import { Connections } from './connections';
@@ -72,7 +71,6 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   function beginRequest(request: FastifyRequest, reply: FastifyReply): PlantStoreError | undefined {
     request.receivedAt = performance.now();
     void reply.header('X-Request-Id', request.id);
-    if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
     if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
     return connections.validate(reply.raw);
   }
@@ -80,6 +78,8 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   /** The last step of every request, when its response is known. Returns the content to send. */
   function endRequest(request: FastifyRequest, reply: FastifyReply, content: unknown): unknown {
     recorder.record(request, reply);
+    // Successful create requests need none: only scripts can send them. Their errors have them already.
+    if (notesOf(request).outcome === undefined) addSecurityHeaders(reply);
     if (isClosing) void reply.header('Connection', 'close');
     if (!isIncomplete(request.raw)) return content;
     // An oversized body may never end, RFC 9110 section 15.5.14. A client that waits for `100 Continue` sends none.
@@ -132,6 +132,13 @@ function createServer(settings: Settings): Server {
     );
   });
   return server.setTimeout(settings.requestTimeout + RESPONSE_TIME_MS);
+}
+
+/** Adds the security headers that the route or the filter has not set. The page of Swagger UI has a policy of its own. */
+function addSecurityHeaders(reply: FastifyReply): void {
+  for (const [name, value] of Object.entries(securityHeaders)) {
+    if (!reply.hasHeader(name)) void reply.header(name, value);
+  }
 }
 
 /** Removes the ports that some proxies add to `X-Forwarded-For`: `192.0.2.1:80` or `[2001:db8::1]:80`. */

@@ -1,14 +1,17 @@
 import type { FastifyInstance } from 'fastify';
+import createRouter, { type HTTPMethod } from 'find-my-way';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import { pathOf } from '../../plants/http/request';
 import { preflightHeaders } from './cors';
-
-const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** The port of `HEALTH_PORT` once the service listens on it, otherwise NaN. */
     healthPort: number;
+  }
+  interface FastifyContextConfig {
+    /** Whether `HEALTH_PORT` has the route, too. */
+    readonly isOnHealthPort?: boolean;
   }
 }
 
@@ -30,25 +33,46 @@ export function findTargetError(target: string): PlantStoreError {
   return new MalformedRequestError('The request target is malformed.');
 }
 
-/** Responds to preflights, and rejects other requests without a route. */
+/**
+ * Responds to preflights, and rejects other requests without a route: with 405 if the path has a route for another
+ * method, otherwise with 404. On `HEALTH_PORT`, a route counts only if its `config` has `isOnHealthPort`.
+ */
 export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly string[]): void {
-  const methods = new Map<string, string[]>();
-  instance.addHook('onRoute', ({ url, method }) => {
-    methods.set(url, [...(methods.get(url) ?? []), ...[method].flat()]);
-  });
+  const findMethods = recordMethods(instance);
   instance.addHook('onRequest', (request, reply, done) => {
     const isHidden =
       request.socket.localPort === instance.healthPort &&
-      !HEALTH_PATHS.includes(String(request.routeOptions.url));
+      request.routeOptions.config.isOnHealthPort !== true;
     if (!isHidden && !request.is404) {
       done();
       return;
     }
-    // The router has decoded the path before.
-    const Allow = isHidden ? undefined : methods.get(decodeURI(pathOf(request.url)))?.join(', ');
-    const preflight = Allow && preflightHeaders(request, corsOrigins, Allow);
+    const allowed = isHidden ? [] : findMethods(pathOf(request.url));
+    if (allowed.length === 0) {
+      done(new PlantStoreError('notFound'));
+      return;
+    }
+    const Allow = allowed.join(', ');
+    // A preflight comes first, because OPTIONS has no route of its own.
+    const preflight = preflightHeaders(request, corsOrigins, Allow);
     if (preflight) void reply.code(204).headers(preflight).send();
-    else if (Allow === undefined) done(new PlantStoreError('notFound'));
     else done(new PlantStoreError('methodNotAllowed', undefined, { headers: { Allow } }));
   });
+}
+
+/**
+ * Records the routes of an instance from now on. Returns a function that finds the methods of a path. It uses the router
+ * of Fastify, because a path may match several routes, with parameters or without, for different methods.
+ */
+function recordMethods(instance: FastifyInstance): (path: string) => HTTPMethod[] {
+  const router = createRouter();
+  const methods = new Set<HTTPMethod>();
+  const ignore = (): void => undefined;
+  instance.addHook('onRoute', ({ url, method }) => {
+    for (const each of [method].flat() as HTTPMethod[]) {
+      methods.add(each);
+      if (!router.hasRoute(each, url)) router.on(each, url, ignore);
+    }
+  });
+  return (path) => [...methods].filter((each) => router.find(each, path) !== null);
 }

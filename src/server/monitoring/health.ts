@@ -23,10 +23,11 @@ export class Readiness {
 
 /** Serves `GET /health/live` and `GET /health/ready`, public because Nest's guards do not apply to Fastify routes. */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
+  const options = { config: { isOnHealthPort: true } };
   const ok = { status: 'ok' };
   const unavailable = new UnavailableError();
-  instance.get('/health/live', (_request, reply) => reply.send(ok));
-  instance.get('/health/ready', (_request, reply) => {
+  instance.get('/health/live', options, (_request, reply) => reply.send(ok));
+  instance.get('/health/ready', options, (_request, reply) => {
     if (readiness.isReady()) return reply.send(ok);
     // Not thrown, because every probe would then be logged and counted as an error.
     return reply.code(unavailable.getStatus()).headers(unavailable.headers).send(unavailable.body);

@@ -1,5 +1,7 @@
 import { promisify } from 'node:util';
 import { Controller, Get, Header } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import { ApiExcludeController } from '@nestjs/swagger';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../plants/auth/bearer.guard';
@@ -133,11 +135,13 @@ export class Metrics {
 /** `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. */
 @Controller('metrics')
 @SkipAdmission(true)
+@ApiExcludeController()
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}
 
   @Get()
   @RequiredScope('metrics')
+  @RouteConfig({ isOnHealthPort: true })
   @Header('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE)
   read(): Promise<string> {
     return this.metrics.registry.metrics();

@@ -2,7 +2,6 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { errorResponses } from '../../plants/http/error.dto';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
-import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/plant/swagger-decorators';
 
 export function createDocument(app: INestApplication): OpenAPIObject {
@@ -23,15 +22,20 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .addSecurityRequirements('bearerAuth')
     .build();
   const document = SwaggerModule.createDocument(app, config, {
-    include: [PlantsModule],
-    operationIdFactory: (_controller, method) => `${method}Plant`,
+    // `createPlant` for the method `create` of `PlantsController`.
+    operationIdFactory: (controller, method) => method + controller.replace(/s?Controller$/, ''),
   });
   for (const operation of Object.values(document.paths).flatMap<Operation>(Object.values)) {
-    const { responses } = operation;
+    const { requestBody, responses } = operation;
     operation.security = [{ bearerAuth: [] }];
     Object.assign(
       responses,
-      errorResponses((entry) => isOfEveryRoute(entry) || isDeclared(entry, responses)),
+      errorResponses(
+        (entry) =>
+          isOfEveryRoute(entry) ||
+          (requestBody !== undefined && BODY_ERRORS.includes(entry)) ||
+          isDeclared(entry, responses),
+      ),
     );
     for (const [status, response] of Object.entries(responses)) {
       // The token is checked before the rate.
@@ -47,6 +51,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
 
 interface Operation {
   security?: object[];
+  readonly requestBody?: object;
   readonly responses: Record<string, OperationResponse>;
 }
 interface OperationResponse {
@@ -54,12 +59,19 @@ interface OperationResponse {
   readonly content?: { readonly 'application/json'?: { readonly examples?: object } };
 }
 
+const { notJson, unsupportedMediaType, bodyTooLarge } = errorCatalogue;
+
+/** The errors of `BodyGuard`. */
+const BODY_ERRORS: readonly CatalogueEntry[] = [notJson, unsupportedMediaType, bodyTooLarge];
+
 /**
  * Whether the server may reject a request of any route with an error. 404 and 405 belong to other paths and methods,
  * 40008 to routes whose pipes or methods throw exceptions of Nest.
  */
 function isOfEveryRoute({ error, outcome, status }: CatalogueEntry): boolean {
   const isOfSomeRoutes = error === errorCatalogue.invalidRequest.error;
+  // The guards return 50300, and anything may return 50000. Their outcomes concern create requests alone.
+  if ([500, 503].includes(status)) return true;
   return outcome === undefined && ![404, 405].includes(status) && !isOfSomeRoutes;
 }
 
