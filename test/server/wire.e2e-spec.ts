@@ -47,7 +47,10 @@ describe('HTTP on the wire', () => {
     ['large headers', `${POST}X: ${'x'.repeat(20_000)}\r\n\r\n`, errors.headersTooLarge],
     ['too many headers', `${POST}${'a:\r\n'.repeat(1000)}\r\n`, errors.headersTooLarge],
     ['no Host', 'POST /plants HTTP/1.1\r\n\r\n', errors.missingHost],
-    ['no version', 'GET /\r\n\r\n', errors.missingHost],
+    ['no version', 'GET /\r\n\r\n', errors.unknownVersion],
+    ['HTTP/0.9', ALIVE.replace('1.1', '0.9'), errors.unknownVersion],
+    ['HTTP/2.0', ALIVE.replace('1.1', '2.0'), errors.unknownVersion],
+    ['an expectation that contains a known one', `${POST}Expect: x100-continuex\r\nContent-Length: 0\r\n\r\n`, errors.expectationFailed],
     ['two Hosts', `${POST}Host: y\r\n\r\n`, errors.missingHost],
     ['a last coding other than chunked', `${POST}Transfer-Encoding: gzip\r\n\r\n`, errors.unknownCoding],
     ['an unknown coding', `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, errors.unknownCoding],
@@ -148,10 +151,34 @@ describe('HTTP on the wire', () => {
   it.each([
     ['two complete responses', ALIVE + ALIVE, [{ status: 200 }, { status: 200 }, malformed]],
     ['a complete response, as a chunk', ALIVE + AUTHORIZED + CHUNKED, [{ status: 200 }, malformed]],
-    ['a response in progress', creation(1) + ALIVE, [{ status: 200 }, { status: 200 }]],
-    ['a response in progress, as a chunk', creation(1) + AUTHORIZED + CHUNKED, [{ status: 200 }]],
+    [
+      'a response that waits for others',
+      creation(1) + ALIVE,
+      [{ status: 200 }, { status: 200 }, malformed],
+    ],
+    [
+      'several such responses',
+      creation(1) + creation(2) + ALIVE + ALIVE.replace('live', 'x'),
+      [{ status: 200 }, { status: 200 }, { status: 200 }, { status: 404 }, malformed],
+    ],
+    ['a response in progress', creation(1), [{ status: 200, headers: { connection: 'close' } }]],
+    [
+      'responses in progress',
+      creation(1) + creation(2),
+      [{ status: 200 }, { status: 200, headers: { connection: 'close' } }],
+    ],
+    [
+      'a response in progress, as a chunk',
+      creation(1) + AUTHORIZED + CHUNKED,
+      [{ status: 200, headers: { connection: 'close' } }],
+    ],
+    [
+      'a response that waits for others, as a chunk',
+      creation(1) + ALIVE + AUTHORIZED + CHUNKED,
+      [{ status: 200 }, { status: 200 }, malformed],
+    ],
   ])(
-    'rejects invalid bytes only behind complete responses: %s',
+    'tells the client that invalid bytes end the connection, behind %s',
     async (_what, requests, responses) => {
       expect(await exchange(application.url, `${requests}garbage\r\n\r\n`)).toMatchObject(
         responses,
@@ -168,15 +195,60 @@ describe('HTTP on the wire', () => {
     expect(await readResponses(socket)).toMatchObject([rejected(errors.missingCredentials)]);
   });
 
-  it.each([
-    [64, 'are processed', true],
-    [65, 'end it', false],
-  ])('%d requests in progress on a connection %s', async (count, _what, expected) => {
+  it('64 requests in progress on a connection are processed', async () => {
     const last = ALIVE.replace('Host: x', 'Host: x\r\nConnection: close');
 
-    const { length } = await exchange(application.url, ALIVE.repeat(count - 1) + last);
+    expect(await exchange(application.url, ALIVE.repeat(63) + last)).toHaveLength(64);
+  });
 
-    expect(length === count).toBe(expected);
+  it('65 create requests at once: 64 are stored and get their responses, and the connection ends', async () => {
+    // More than one segment.
+    const requests = Array.from({ length: 5000 }, (_, id) => creation(id));
+
+    const responses = await exchange(application.url, requests.join(''));
+
+    expect(responses.map(({ status }) => status)).toEqual(Array(64).fill(200));
+    expect(responses.map(({ headers }) => headers.connection)).toEqual([
+      ...Array<string>(63).fill('keep-alive'),
+      'close',
+    ]);
+    expect(application.store.plants()).toHaveLength(64);
+  });
+
+  it('65 requests whose responses are written at once get 64 responses, and an error that ends the connection', async () => {
+    const responses = await exchange(application.url, ALIVE.repeat(65) + creation(1));
+
+    expect(responses.slice(0, 64).map(({ status }) => status)).toEqual(Array(64).fill(200));
+    const headers = { connection: 'close', 'retry-after': '1' };
+    expect(responses.slice(64)).toMatchObject([{ ...rejected(errors.unavailable), headers }]);
+    expect(application.store.plants()).toEqual([]);
+  });
+
+  it.each([
+    'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n',
+    'garbage\r\n\r\n',
+    creation(100, 'Upgrade: h2c'),
+  ])('64 create requests get their responses if %j follows a 65th one', async (rest) => {
+    const requests = Array.from({ length: 65 }, (_, id) => creation(id)).join('');
+
+    expect(await exchange(application.url, requests + rest)).toHaveLength(64);
+  });
+
+  it.each([
+    ['a create request', creation(1), [{ status: 200 }]],
+    ['several requests', creation(1) + ALIVE, [{ status: 200 }, { status: 200 }]],
+    ['no request', '', []],
+    ['an incomplete request', creation(1).slice(0, -1), [malformed]],
+    [
+      'a request and an incomplete one',
+      ALIVE + creation(1).slice(0, -1),
+      [{ status: 200 }, malformed],
+    ],
+  ])('responds to a client that closes its side behind %s', async (_what, requests, responses) => {
+    const socket = connected();
+    socket.end(requests);
+
+    expect(await readResponses(socket)).toMatchObject(responses);
   });
 
   it.each([

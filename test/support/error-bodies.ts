@@ -4,6 +4,7 @@ import { errorCatalogue, type ErrorBody, type ErrorKind } from '../../src/plants
 const texts = {
   malformedTarget: '40000 The request target is malformed.',
   missingHost: '40000 The request must have exactly one Host header.',
+  unknownVersion: '40000 The HTTP version must be 1.0 or 1.1.',
   unknownCoding: '40000 The only Transfer-Encoding is chunked, in HTTP/1.1.',
   empty: '40001 The body is empty.',
   notUtf8: '40001 The body is not UTF-8.',

@@ -13,7 +13,7 @@ import { notesOf } from '../../plants/http/request';
 import { securityHeaders } from '../../plants/http/security-headers';
 import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
-import { Connections } from './connections';
+import { allowHalfOpen, Connections } from './connections';
 import { corsHeaders } from './cors';
 import { addRoutingHook, findTargetError, rewriteUrl } from './routing';
 import { waitForClients } from '../process/shutdown';
@@ -125,6 +125,7 @@ function createServer(settings: Settings): Server {
     joinDuplicateHeaders: true,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
+  allowHalfOpen(server);
   server.maxConnections = maxConnections;
   server.once('drop', () => {
     new Logger('PlantStore').warn(
