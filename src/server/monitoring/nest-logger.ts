@@ -4,6 +4,7 @@
  */
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
+import type { FailureLine } from '../../plants/http/failure-log';
 
 /** Parts of Nest that also throw the errors that they log. `main.ts` prints these in one sentence. */
 const THROWING_CONTEXTS = ['ExceptionHandler', 'NestApplication'] as (string | undefined)[];
@@ -21,14 +22,17 @@ export class NestLogger implements LoggerService {
   /** Nest passes the context (the name of the logger) as the last argument, and objects of log fields before it. */
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
+      // Nest always passes the context last. What is left in `rest` are fields and texts of the caller.
       const context = rest.pop() as string | undefined;
       if (level === 'error' && THROWING_CONTEXTS.includes(context)) return;
       const error = message instanceof Error ? message : undefined;
-      // An error without a stack is a line about its cause. Its properties are fields.
-      const err = error?.stack === error?.message ? error?.cause : error;
+      const err = (error as Partial<FailureLine> | undefined)?.hasOnlyCause ? error?.cause : error;
       const fields = [error, ...rest].filter((each) => typeof each === 'object');
       const texts = [error?.message ?? message, ...rest].filter((each) => typeof each === 'string');
-      this.logger[level](Object.assign({ context, err }, ...fields), texts.join(' '));
+      const line = Object.assign({ context, err }, ...fields, {
+        hasOnlyCause: undefined,
+      }) as object;
+      this.logger[level](line, texts.join(' '));
     };
   }
 }
