@@ -6,6 +6,7 @@ import { errorCatalogue, type PlantStoreError } from '../../plants/errors/errors
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
 import { createAddressReader, formatAddress } from './client-address';
+import { escapeInvisible } from './log-text';
 import type { Metrics } from './metrics';
 
 declare module 'fastify' {
@@ -71,8 +72,8 @@ export class Recorder {
       ...requestFields(request),
       ip: this.readAddress(request.raw),
       method: request.method,
-      path: pathOf(request.originalUrl),
-      caller: caller?.name,
+      path: escapeInvisible(pathOf(request.originalUrl)),
+      caller: caller && escapeInvisible(caller.name),
       issuer: caller?.issuer,
       // A string, because programs that parse logs round numbers above 2^53.
       id: plantId?.toString(),
