@@ -1,7 +1,7 @@
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from '../auth/auth.options';
 import { generateToken } from '../auth/token-list';
 import { OptionError } from '../errors/operator.error';
-import { assertNames, AUTH_NAMES, OPTION_NAMES, POSTGRES_NAMES } from './option-names';
+import { assertTypes, AUTH_TYPES, OPTION_TYPES, POSTGRES_TYPES } from './option-types';
 import type { StoreLocation } from '../store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import { isProduction } from '../environment';
@@ -23,13 +23,9 @@ export function resolveOptions(
   options: PlantsModuleOptions,
   { repository, guard }: PlantsModuleExtras,
 ): ResolvedOptions {
-  // A factory without a return statement is valid JavaScript.
-  if (Object(options) !== options) {
-    throw new OptionError('options', 'The options must be an object.');
-  }
-  assertNames(options, OPTION_NAMES);
+  assertTypes(options, OPTION_TYPES);
   const { sqlite, postgres, auth, bodyLimit = DEFAULTS.bodyLimit } = options;
-  if (typeof postgres === 'object') assertNames(postgres, POSTGRES_NAMES, 'postgres.');
+  if (typeof postgres === 'object') assertTypes(postgres, POSTGRES_TYPES, 'postgres.');
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
     throw new OptionError('bodyLimit', 'bodyLimit must be a positive integer.');
   }
@@ -53,7 +49,7 @@ export function resolveOptions(
 
 /** @throws OptionError when no token could be accepted, or an option is invalid */
 function assertAuth(auth: AuthOptions): void {
-  assertNames(auth, AUTH_NAMES, 'auth.');
+  assertTypes(auth, AUTH_TYPES, 'auth.');
   const [error] = validateAuthOptions(auth);
   if (error) throw error;
   if (isAuthConfigured(auth)) return;

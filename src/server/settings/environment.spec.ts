@@ -56,6 +56,29 @@ describe('readEnvironment', () => {
     });
   });
 
+  it('accepts the origins of apps as they send them', () => {
+    const corsOrigins = ['tauri://localhost', 'capacitor://localhost', 'chrome-extension://abc'];
+
+    expect(readEnvironment({ CORS_ORIGINS: corsOrigins.join(' ') })).toMatchObject({ corsOrigins });
+  });
+
+  it.each([
+    ['https://bücher.example', 'https://xn--bcher-kva.example'],
+    ['https://app.example.org:443', 'https://app.example.org'],
+    ['https://App.example.org', 'https://app.example.org'],
+    ['https://app.example.org/', 'https://app.example.org'],
+  ])('says for the origin %s what a browser sends', (written, sent) => {
+    const read = () => readEnvironment({ CORS_ORIGINS: `https://a.example ${written}` });
+
+    expect(read).toThrow(`For ${written}, a browser sends ${sent}.`);
+  });
+
+  it('says that the range of all addresses cannot be trusted', () => {
+    const read = () => readEnvironment({ TRUSTED_PROXIES: '0.0.0.0/0' });
+
+    expect(read).toThrow('with a prefix of at least 1');
+  });
+
   it('reads scopes only in the list of tokens', () => {
     const environment = {
       ...ISSUER,

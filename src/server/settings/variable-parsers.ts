@@ -6,6 +6,8 @@ export interface Parser<T> {
   readonly expected: string;
   /** Returns undefined if the text is invalid. */
   readonly parse: (text: string) => T | undefined;
+  /** Returns a sentence about an invalid text, if there is more to say than what is expected. */
+  readonly explain?: (text: string) => string | undefined;
 }
 
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
@@ -117,13 +119,35 @@ export const tokens: Parser<readonly string[]> = {
   },
 };
 
-export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (item) => {
-  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
-  return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
-});
+export const ranges = list(
+  'IP addresses, or ranges such as 10.0.0.0/8 with a prefix of at least 1',
+  (item) => {
+    const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
+    return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
+  },
+);
+
+/**
+ * The origin of a page in an app, such as `tauri://localhost`: a scheme of its own, none of those that the URL standard
+ * calls special, and a host.
+ */
+const APP_ORIGIN = /^(?!(?:https?|wss?|ftp|file):)[a-z][a-z0-9+.-]*:\/\/[^/?#*\s]+$/;
 
 /** Parses origins as browsers send them: not "null", which any sandboxed page sends, and no wildcards. */
-export const origins = list(
-  'origins such as https://app.example.org, without a path, a trailing slash or wildcards',
-  (item) => /^https?:[^*]+$/.test(item) && URL.parse(item)?.origin === item,
-);
+export const origins: Parser<readonly string[]> = {
+  ...list(
+    'origins such as https://app.example.org or tauri://localhost, without a path, a trailing slash or wildcards',
+    isOrigin,
+  ),
+  explain: (text) => {
+    const written = splitList(text).find((item) => !isOrigin(item));
+    const sent = written === undefined ? undefined : URL.parse(written)?.origin;
+    if (sent === undefined || !isOrigin(sent)) return undefined;
+    return `For ${written}, a browser sends ${sent}.`;
+  },
+};
+
+function isOrigin(text: string): boolean {
+  if (text.includes('*')) return false;
+  return APP_ORIGIN.test(text) || (/^https?:/.test(text) && URL.parse(text)?.origin === text);
+}

@@ -81,7 +81,8 @@ export function readVariables<T extends Table>(
       const text = readText(name, environment) ?? fallback;
       const value = text === undefined ? undefined : parser.parse(text);
       if (value !== undefined || text === undefined) return [setting, value];
-      errors.push(`${name} must be ${parser.expected}.`);
+      const explanation = parser.explain?.(text);
+      errors.push([`${name} must be ${parser.expected}.`, explanation ?? []].flat().join(' '));
     } catch (error) {
       errors.push((error as OperatorError).message);
     }
