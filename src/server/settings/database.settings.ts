@@ -47,6 +47,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
 
 /** @throws OperatorError when the URL is invalid */
 function parseDatabaseUrl(text: string, variable: string): StoreLocation {
+  // The scheme, and what follows it. Neither the system nor SQLite accepts U+0000 in a path.
   const [, scheme, path = ''] = /^(sqlite|postgres|postgresql):([^\0]*)$/.exec(text) ?? [];
   if (scheme === undefined) {
     throw new OperatorError(

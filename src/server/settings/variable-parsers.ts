@@ -26,8 +26,12 @@ export const logLevel: Parser<string> = {
 
 export const host: Parser<string> = {
   expected: 'a host name or an IP address',
-  // An IPv6 address may be in brackets, as in a URL.
-  parse: (text) => /^[\w.:-]+$/.exec(text.replace(/^\[(.*:.*)\]$/, '$1'))?.[0],
+  parse: (text) => {
+    // An IPv6 address, which has a colon, may be in brackets, as in a URL.
+    const address = text.replace(/^\[(.*:.*)\]$/, '$1');
+    const isNameOrAddress = /^[\w.:-]+$/.test(address);
+    return isNameOrAddress ? address : undefined;
+  },
 };
 
 const integer = (what: string, min: number, max: number): Parser<number> => ({
@@ -49,6 +53,7 @@ const quantity = (
 ): Parser<number> => ({
   expected,
   parse: (text) => {
+    // A number with up to three decimals, optionally a space, and the unit.
     const [, number, unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?) ?([A-Za-z]*)$/.exec(text) ?? [];
     const value = Math.round(Number(number) * (units[unit] ?? NaN));
     return isValid(value) ? value : undefined;
@@ -122,6 +127,7 @@ export const tokens: Parser<readonly string[]> = {
 export const ranges = list(
   'IP addresses, or ranges such as 10.0.0.0/8 with a prefix of at least 1',
   (item) => {
+    // An address, and after a slash the number of its bits that count: not 0, which would mean every address.
     const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
     return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
   },

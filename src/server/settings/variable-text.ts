@@ -6,7 +6,9 @@ import { OperatorError } from '../../plants/errors/operator.error';
  */
 export function readText(name: string, environment = process.env): string | undefined {
   const text = environment[name]?.trim() ?? '';
-  if (/^(["'`])(?:.*\1)?$/s.test(text)) {
+  // A mark alone, or the same mark at both ends.
+  const isQuoted = /^(["'`])(?:.*\1)?$/s.test(text);
+  if (isQuoted) {
     throw new OperatorError(
       `${name} must not be in quotation marks: some programs, such as docker --env-file, do not remove them.`,
     );
