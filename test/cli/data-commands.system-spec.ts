@@ -1,22 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseJson } from '../../src/plants/plant/json';
+import type { Plant } from '../../src/plants/plant/plant';
 import { errorNumbers } from '../support/error-bodies';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { CommandProcess, plantStore, CLI_PATH } from '../support/plant-store';
+import { createExamples } from '../support/plant-rules';
 import { PostgresServer } from '../support/postgres';
 import { type RunResult, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 
-const SPECIAL_STRINGS = ['', '\\', '"', '\\N', '\t', '\r\n', '\v', '\x01', '\x7f', '\u2028', '🌿'];
-const LINES = [
-  '{"id":-9223372036854775808,"name":"Fern","tag":""}\n',
-  ...SPECIAL_STRINGS.map(
-    (name, at) => `{"id":${at},${JSON.stringify({ name, tag: name }).slice(1)}\n`,
-  ),
-  '{"id":9007199254740993,"name":"Moss"}\n',
-];
+/** A line for each valid plant of the contract, by its id, and a line for each invalid one. */
+const VALID_LINES = new Map<bigint, string>();
+const INVALID_LINES: string[] = [];
+for (const { json, isValid } of createExamples()) {
+  if (isValid) VALID_LINES.set((parseJson(json) as Plant).id, `${json}\n`);
+  else INVALID_LINES.push(`${json}\n`);
+}
+/** In the order of ids. */
+const LINES = Array.from(VALID_LINES)
+  .sort(([a], [b]) => (a < b ? -1 : 1))
+  .map(([, line]) => line);
 
 const createLines = (count: number, first = 1, name = 'Fern'): string =>
   Array.from({ length: count }, (_, at) => `{"id":${first + at},"name":"${name}"}\n`).join('');
@@ -48,10 +54,21 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     const file = join(home.folder, 'plants.ndjson');
     const written = await run(`export ${file}`);
 
-    expect(imported).toEqual(succeeded(formatCounts(13)));
-    expect(written).toEqual(succeeded('Exported 13 plants.\n'));
+    expect(imported).toEqual(succeeded(formatCounts(LINES.length)));
+    const report = `Exported ${LINES.length} plants.\n`;
+    expect(written).toEqual(succeeded(report));
     expect(readFileSync(file, 'utf8')).toBe(exported.stdout);
-    expect(exported).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 13 plants.\n' });
+    expect(exported).toEqual({ code: 0, stdout: LINES.join(''), stderr: report });
+  });
+
+  it('store no plant that the contract forbids', async () => {
+    const { code, stderr } = await run('import', INVALID_LINES.join(''));
+
+    expect([code, stderr.match(/^Line \d+: Not a NewPlant: /gm)?.length]).toEqual([
+      1,
+      INVALID_LINES.length,
+    ]);
+    expect(await store.plants()).toEqual([]);
   });
 
   it('report rejected lines and store the others', async () => {

@@ -1,32 +1,9 @@
 import fc from 'fast-check';
 import { InvalidPlantError } from '../errors/errors';
-import { INT64_MAX, INT64_MIN } from './int64';
-import { CONTENT_PROPERTIES, type Plant, type PlantContent } from './plant';
+import { CONTENT_PROPERTIES } from './plant';
 import { NewPlantDto } from './plant.dto';
+import { EDGES, MAX_LENGTHS, RULES } from '../../../test/support/plant-rules';
 
-/** The rules of the contract for strings: their maximum numbers of characters, of which it has none. */
-const MAX_LENGTHS: Partial<Record<keyof PlantContent, number>> = {};
-
-/** Repeats the rule of the contract: a string without U+0000, without unpaired surrogates, and not too long. */
-const isValidText = (value: unknown, maxLength = Infinity): boolean =>
-  typeof value === 'string' &&
-  Array.from(value).length <= maxLength &&
-  !Array.from(value).some((character) => /^[\0\ud800-\udfff]$/.test(character));
-const RULES: Record<keyof Plant, (value: unknown) => boolean> = {
-  id: (value) => typeof value === 'bigint' && BigInt.asIntN(64, value) === value,
-  name: (value) => isValidText(value, MAX_LENGTHS.name),
-  tag: (value) => value === undefined || isValidText(value, MAX_LENGTHS.tag),
-};
-
-/** Values at the edges of rules, also of rules that the contract does not have. */
-// prettier-ignore
-const EDGES = [
-  '', ' ', ' Fern', 'Fern ', 'Fern\n', 'Fe\trn', 'Fe  rn', '\u00a0', '\u200b', '\ufeff', '\u0001', '\u007f', '\u0085',
-  'fern', 'FERN', 'f', '7', '-7', 'null', 'ä', 'e\u0301', '\u00e9', '🌿', '漢', '\uffff', '<b>', '&', '"', "'", '\\', '/',
-  '-', '_', '.', ',', ';', '%', '$', '__proto__', '\0', 'Fern\0', '\ud800', 'Fern\udc00', '\udf3f\ud83c',
-  INT64_MIN - 1n, INT64_MIN, -1n, 0n, 1n, 2n ** 31n, 2n ** 53n + 1n, INT64_MAX, INT64_MAX + 1n, 2n ** 64n,
-  undefined, null, true, 0, 1, 1.5, NaN, {}, [], ['Fern'], [1n],
-];
 const anyValue = fc.oneof(fc.string({ unit: 'binary' }), fc.bigInt(), fc.anything());
 
 /** Returns the plant, or the names of the invalid properties. */
