@@ -10,23 +10,42 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /** Parameters that are whole numbers. The driver would read another value in part, or not at all. */
 const NUMBERS = [
-  ...['connect_timeout', 'idle_in_transaction_session_timeout', 'keepalives', 'keepalives_count'],
-  ...['keepalives_idle', 'keepalives_interval', 'lock_timeout', 'port', 'query_timeout'],
-  ...['statement_timeout', 'tcp_user_timeout'],
+  'connect_timeout',
+  'idle_in_transaction_session_timeout',
+  'keepalives',
+  'keepalives_count',
+  'keepalives_idle',
+  'keepalives_interval',
+  'lock_timeout',
+  'port',
+  'query_timeout',
+  'statement_timeout',
+  'tcp_user_timeout',
 ];
 /** The largest number of milliseconds that PostgreSQL and a timer can wait. */
 const MAX_NUMBER = 2_147_483_647;
 /** Smaller maxima: of the port, and of a number of seconds. */
 const MAXIMA: Readonly<Record<string, number>> = { port: 65_535, connect_timeout: 2_147_483 };
 
+/** Parameters with other values. */
+const STRINGS = [
+  'application_name',
+  'client_encoding',
+  'fallback_application_name',
+  'host',
+  'load_balance_hosts',
+  'options',
+  'password',
+  'sslcert',
+  'sslkey',
+  'sslnegotiation',
+  'sslrootcert',
+  'target_session_attrs',
+  'user',
+];
+
 /** All parameters. Some are ignored: there is one writable host, text is UTF-8, the service has its own time-outs. */
-const PARAMETERS = [
-  ...Object.keys(CHOICES),
-  ...NUMBERS,
-  ...['application_name', 'client_encoding', 'fallback_application_name', 'host', 'options'],
-  ...['load_balance_hosts', 'password', 'sslcert', 'sslkey', 'sslnegotiation', 'sslrootcert'],
-  ...['target_session_attrs', 'user'],
-].toSorted();
+const PARAMETERS = Object.keys(CHOICES).concat(NUMBERS, STRINGS).toSorted();
 
 const FORM_SENTENCE =
   'postgres must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters in USER and PASSWORD percent-encoded, and an IPv6 address in brackets.';
