@@ -3,7 +3,7 @@ import { CONTENT_PROPERTIES } from '../../plant/plant';
 import { isProduction } from '../../environment';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 import { logUpgrade } from '../upgrade-log';
-import { CHECKS, RISK_CHECK } from './postgres.checks';
+import { CHECKS, RISK_CHECK, SESSION_SETTINGS } from './postgres.checks';
 
 /** The columns of the table that the service uses, with their types. */
 export const COLUMNS: readonly (readonly [name: string, type: string])[] = [
@@ -50,16 +50,27 @@ export interface FoundStore {
 
 /**
  * Finds the store; undefined if there is none.
+ * @param settings statements that change settings of the session before these are checked
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
  */
-export async function findStore(session: ClientBase): Promise<FoundStore | undefined> {
+export async function findStore(
+  session: ClientBase,
+  settings: readonly string[] = [],
+): Promise<FoundStore | undefined> {
   const checks = isProduction(process.env) ? [RISK_CHECK, ...CHECKS] : CHECKS;
-  const [[tables], columns, risks, ...answers] = (await queryEach(session, [
+  const questions = [
     FIND_TABLES,
     FIND_COLUMNS,
     RISK_CHECK.query,
     ...checks.map(({ query }) => query),
-  ])) as [TablesRow[], ColumnRow[], CheckRow[], ...CheckRow[][]];
+  ];
+  const results = await queryEach(session, [...settings, ...questions]);
+  const [[tables], columns, risks, ...answers] = results.slice(settings.length) as [
+    TablesRow[],
+    ColumnRow[],
+    CheckRow[],
+    ...CheckRow[][],
+  ];
 
   checks.forEach(({ explain }, at) => {
     const reason = answers[at]?.[0];
@@ -75,7 +86,11 @@ export async function findStore(session: ClientBase): Promise<FoundStore | undef
   return { ...store, risk: risk && RISK_CHECK.explain(risk.found) };
 }
 
-/** Sends queries in one message, which is one round trip and one transaction. @returns the rows of each */
+/**
+ * Sends queries in one message, which is one round trip and one transaction. A reload of the server's settings takes
+ * effect before or after it.
+ * @returns the rows of each
+ */
 async function queryEach(session: ClientBase, queries: readonly string[]): Promise<unknown[][]> {
   const results: unknown = await session.query(queries.join(';'));
   return (results as QueryResult<Record<string, unknown>>[]).map(({ rows }) => rows);
@@ -94,12 +109,15 @@ function assertColumnsFit(columns: readonly ColumnRow[]): void {
   }
 }
 
-/** @throws Error when plants could be rejected, changed or lost in this session, or when it is not in the store in use */
+/**
+ * Sets what a session must be like, and checks it.
+ * @throws Error when plants could be rejected, changed or lost in this session, or when it is not in the store in use
+ */
 export async function verifySession(
   session: ClientBase,
   store: FoundStore | undefined,
 ): Promise<void> {
-  const found = await findStore(session);
+  const found = await findStore(session, SESSION_SETTINGS);
   if (found && found.identity === store?.identity) return;
   throw new Error(
     `this is not the store that was in use before (expected ${describe(store)}, found ${describe(found)}). Restore that store, or restart the service to use this one`,
