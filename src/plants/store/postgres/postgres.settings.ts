@@ -3,6 +3,7 @@ import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg'
 import { parse, toClientConfig } from 'pg-connection-string';
 import { OptionError } from '../../errors/operator.error';
 import { isLoopback } from '../../environment';
+import { PatientSocket } from './patient-socket';
 import { findUrlError, parseUrl, SSL_MODES } from './postgres.url';
 
 /** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
@@ -33,18 +34,34 @@ export function readPoolConfig(location: PostgresLocation): PoolConfig {
     const problem = `postgres has no sslmode, so PGSSLMODE counts, which must be one of these: ${modes}.`;
     throw new OptionError('postgres', problem);
   }
+  const connectionTimeoutMillis = readConnectTimeout(config);
   return {
+    stream: () => new PatientSocket(connectionTimeoutMillis),
     ...config,
+    ...(typeof config.password === 'function' && { password: withErrors(config.password) }),
     // All results are text. Without this, the parsers that a host sets for all its sessions could change a plant.
     types: { getTypeParser: () => String },
-    // As in libpq, `connect_timeout` is in seconds.
-    connectionTimeoutMillis:
-      Number(config.connectionTimeoutMillis) ||
-      Number(config.connect_timeout) * 1000 ||
-      CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis,
     query_timeout: Math.min(Number(config.query_timeout) || Infinity, STATEMENT_TIMEOUT_MS),
     // Keep idle sessions open: they report at once that the server is unreachable.
     idleTimeoutMillis: 0,
+  };
+}
+
+function readConnectTimeout(config: UrlConfig): number {
+  // As in libpq, `connect_timeout` is in seconds.
+  const fromUrl = Number(config.connect_timeout) * 1000;
+  return Number(config.connectionTimeoutMillis) || fromUrl || CONNECT_TIMEOUT_MS;
+}
+
+/** Makes a function that returns the password throw an error in any case, because the driver's pool needs one. */
+function withErrors(readPassword: () => string | Promise<string>): () => Promise<string> {
+  return async () => {
+    try {
+      return await readPassword();
+    } catch (cause) {
+      throw cause instanceof Error ? cause : new Error(String(cause), { cause });
+    }
   };
 }
 
