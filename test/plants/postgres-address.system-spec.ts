@@ -6,7 +6,7 @@ import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { TcpProxy } from '../support/proxy';
 import { until } from '../support/until';
-import { TABLE } from './postgres-statements';
+import { SESSIONS, TABLE } from './postgres-statements';
 
 const TABLES = "SELECT FROM pg_tables WHERE schemaname = 'public'";
 
@@ -80,6 +80,8 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     const lock = await server.connect();
     await lock.query('BEGIN; LOCK TABLE plants');
     const reading = repository.find(1n);
+    const waiting = `${SESSIONS} AND wait_event_type = 'Lock'`;
+    await until(async () => (await server.execute(waiting)).length === 1);
     proxy.redirect(other.port);
 
     const rejected = await repository.find(1n).catch((error: unknown) => error);

@@ -20,11 +20,12 @@ export interface CatalogueEntry {
  * - `created`, `replayed`: the plant is stored, by this request or by an earlier one with the same key.
  * - `invalid`: the content of the request was rejected.
  * - `taken`: a plant with the id already exists.
+ * - `rejected`: the database rejected the plant, for example by a constraint of the operator.
  * - `unavailable`: it was rejected before anything was stored.
  * - `unknown`: the plant may or may not be stored.
  */
 export type RequestOutcome =
-  'created' | 'replayed' | 'invalid' | 'taken' | 'unavailable' | 'unknown';
+  'created' | 'replayed' | 'invalid' | 'taken' | 'rejected' | 'unavailable' | 'unknown';
 
 function entry(
   error: number,
@@ -126,6 +127,8 @@ interface PlantStoreErrorOptions extends HttpExceptionOptions {
    * @default the status of the kind
    */
   readonly status?: number | undefined;
+  /** @default the outcome of the kind */
+  readonly outcome?: RequestOutcome | undefined;
 }
 
 /**
@@ -145,7 +148,7 @@ export class PlantStoreError extends HttpException {
     const error = status === known.status ? known.error : status * 100;
     super({ error, message: message ?? known.meaning } satisfies ErrorBody, status, options);
     this.headers = { ...known.headers, ...options.headers };
-    this.outcome = known.outcome;
+    this.outcome = options.outcome ?? known.outcome;
   }
 
   /** The stable number, {@link CatalogueEntry.error}. */

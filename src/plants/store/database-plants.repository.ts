@@ -100,8 +100,8 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   private checkHealth(): void {
-    const { waitingSince } = this.commits;
-    const isSlow = waitingSince !== undefined && performance.now() - waitingSince >= SLOW_COMMIT_MS;
+    const { stalledSince } = this.commits;
+    const isSlow = stalledSince !== undefined && performance.now() - stalledSince >= SLOW_COMMIT_MS;
     if (isSlow) this.health.recordFailure(createSlowFailure(this.driver));
     else void this.health.recover();
   }
@@ -118,7 +118,8 @@ function toPlantStoreError(failure: StoreFailure): PlantStoreError {
   const options = { cause: failure };
   switch (failure.kind) {
     case 'row':
-      return new PlantStoreError('internal', undefined, options);
+      return new PlantStoreError('internal', undefined, { ...options, outcome: 'rejected' });
+    case 'locked':
     case 'notStored':
       return new UnavailableError(options);
     case 'unknown':

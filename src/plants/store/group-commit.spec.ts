@@ -197,7 +197,7 @@ describe('GroupCommit', () => {
     await waitForTurn();
     advanceClock(COMMIT_TIMEOUT_MS);
     await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
-    expect(commits.waitingSince).toBeUndefined();
+    expect(commits.stalledSince).toBeUndefined();
 
     const next = submit(2);
     await waitForTurn();
@@ -211,7 +211,7 @@ describe('GroupCommit', () => {
     await expect(last).rejects.toThrow(OutcomeUnknownError);
     await expect(queued).rejects.toThrow(UnavailableError);
     expect(commits.canAccept).toBe(false);
-    expect(commits.waitingSince).toBe(0);
+    expect(commits.stalledSince).toBe(COMMIT_TIMEOUT_MS);
   });
 
   it('rejects only the overdue plants when a batch ends', async () => {
@@ -297,6 +297,65 @@ describe('GroupCommit', () => {
     expect(ended).toEqual([{ size: 2, duration: 0, failure }]);
   });
 
+  it('commits ids that were locked apart from others, in one place, until they have another outcome', async () => {
+    const { batches, submit } = createGroupCommit(3);
+    const locked = new StoreFailure('locked', 'lock timeout');
+    const first = [submit(1), submit(2)];
+    await waitForTurn();
+    batches[0]?.succeed([locked, 'created']);
+    await Promise.allSettled(first);
+
+    const retries = [submit(1), submit(3), submit(1)];
+    await waitForTurn();
+    retries.push(submit(1), submit(4));
+    await waitForTurn();
+
+    expect(batches.slice(1).map(({ ids }) => ids)).toEqual([[1, 1], [3], [4]]);
+    batches[1]?.succeed();
+    await waitForTurn();
+    expect(batches.slice(4).map(({ ids }) => ids)).toEqual([[1]]);
+    for (const batch of batches.slice(2)) batch.succeed();
+    await Promise.all(retries);
+    const last = [submit(1), submit(5)];
+    await waitForTurn();
+    expect(batches.slice(5).map(({ ids }) => ids)).toEqual([[1, 5]]);
+    batches[5]?.succeed();
+    await Promise.all(last);
+  });
+
+  it('commits an id with others again 10 seconds after it was locked', async () => {
+    const { batches, submit } = createGroupCommit();
+    const first = submit(1).catch(() => undefined);
+    await waitForTurn();
+    batches[0]?.succeed([new StoreFailure('locked', 'lock timeout')]);
+    await first;
+    advanceClock(COMMIT_TIMEOUT_MS);
+
+    void submit(1);
+    void submit(2);
+    await waitForTurn();
+
+    expect(batches[1]?.ids).toEqual([1, 2]);
+  });
+
+  it('is not stalled by one batch while others end, unless these are slow', async () => {
+    const { commits, batches, submit } = createGroupCommit(2);
+    void submit(1);
+    await waitForTurn();
+    for (const [duration, stalledSince] of [
+      [1999, 1999],
+      [1999, 3998],
+      [2000, 3998],
+    ] as const) {
+      const other = submit(2);
+      await waitForTurn();
+      advanceClock(duration);
+      batches.at(-1)?.succeed();
+      await other;
+      expect(commits.stalledSince).toBe(stalledSince);
+    }
+  });
+
   it('resolves every call of close', async () => {
     const { commits, batches, submit } = createGroupCommit();
     const plant = submit(1);
@@ -317,12 +376,16 @@ const RESULTS = {
   unknown: { outcome: 'unknown', error: new StoreFailure('unknown', 'lost') },
   final: { outcome: 'unknown', error: new StoreFailure('unknown', 'EIO', { reach: 'process' }) },
   fault: { outcome: 'unknown', error: new Error('a fault of the driver') },
-  // The database rejects one row of the batch.
+  // The database rejects one row of the batch, or somebody has locked its id.
   row: { outcome: 'created' },
+  locked: { outcome: 'created' },
 } as const;
 type Result = keyof typeof RESULTS;
 
-const ROW_FAILURE = new StoreFailure('row', 'too long');
+const ROW_FAILURES: Partial<Record<Result, StoreFailure>> = {
+  row: new StoreFailure('row', 'too long'),
+  locked: new StoreFailure('locked', 'lock timeout'),
+};
 
 const toOutcome = (reason: unknown): string => {
   if (reason instanceof UnavailableError) return 'rejected';
@@ -355,17 +418,18 @@ async function run(maxBatches: number, schedule: readonly Step[]) {
     if (batch === undefined) return;
     endedBatches.add(batch);
     const { outcome, error } = { error: undefined, ...RESULTS[result] };
+    const rowFailure = ROW_FAILURES[result];
     for (const id of batch.ids) expectOutcome(id, outcome);
     if (error) {
       batch.fail(error);
-    } else if (result === 'row') {
+    } else if (rowFailure) {
       const created = batch.ids.slice(1).map((): InsertOutcome => 'created');
-      expectOutcome(batch.ids[0], 'row');
-      batch.succeed([ROW_FAILURE, ...created]);
+      expectOutcome(batch.ids[0], rowFailure.kind);
+      batch.succeed([rowFailure, ...created]);
     } else {
       batch.succeed();
     }
-    const failure = result === 'row' ? ROW_FAILURE : error;
+    const failure = rowFailure ?? error;
     const reason = failure instanceof StoreFailure ? failure.message : failure && String(failure);
     expectedEnds.push({ size: batch.ids.length, reason });
     await waitForTurn();

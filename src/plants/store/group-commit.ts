@@ -3,6 +3,7 @@ import { textLength } from '../plant/plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
 import { type FailureReach, type StoreDriver, StoreFailure } from './store-driver';
+import { SLOW_COMMIT_MS } from './store-health';
 
 /** The weight at which a batch is full. */
 const MAX_BATCH_WEIGHT = 1024;
@@ -15,6 +16,8 @@ const MAX_QUEUE_TIME_MS = 1000;
  * rejected. So each plant has its outcome within twice this time.
  */
 const COMMIT_TIMEOUT_MS = 10_000;
+/** How long an id goes alone after it was locked. */
+const LOCKED_TIME_MS = 10_000;
 
 /** The end of a batch, whether or not its plants still waited for it. */
 export interface BatchEnd extends EndedBatch {
@@ -35,6 +38,8 @@ interface QueuedPlant {
 
 interface Batch {
   readonly plants: readonly QueuedPlant[];
+  /** Whether its ids were locked a moment ago. */
+  readonly isSuspect: boolean;
   state: 'committing' | 'timedOut' | 'ended';
 }
 
@@ -48,6 +53,10 @@ interface Batch {
  * - `timedOut`: its plants have failed with "outcome unknown". The driver still commits it: it is not canceled, and it
  *   keeps its place, so that no other batch begins instead. It ends when the driver is done, perhaps never.
  * - `ended`: the observers know how, and its plants have their outcomes. Its place is free for the next batch.
+ *
+ * An id that was locked in the database becomes suspect: it waits for a lock of somebody else, and so do the plants of
+ * its batch. Suspect ids share no batch with others, and only one batch of them commits at a time. An id is
+ * suspect until a plant with it has another outcome, and for at most 10 seconds.
  *
  * The states of the queue:
  *
@@ -69,6 +78,10 @@ export class GroupCommit {
   private isBatchScheduled = false;
   /** A moving average of durations in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
+  /** When the latest batch ended that was not slow. */
+  private lastPromptEnd = -Infinity;
+  /** The suspect ids, with the time until which they are. The oldest ones come first. */
+  private readonly suspects = new Map<bigint, number>();
   private isClosed = false;
   private readonly settled: PromiseWithResolvers<void> = Promise.withResolvers();
 
@@ -103,10 +116,19 @@ export class GroupCommit {
   }
 
   /**
+   * Since when no batch has ended although a plant waits for its outcome; undefined if none waits. A batch that waits
+   * longer than others says nothing about the store while these end.
+   */
+  get stalledSince(): number | undefined {
+    const { waitingSince } = this;
+    return waitingSince === undefined ? undefined : Math.max(waitingSince, this.lastPromptEnd);
+  }
+
+  /**
    * When the plant was submitted that has waited longest for its outcome; undefined if none waits. While the queue is
    * stuck, the oldest plant of a batch that has timed out counts instead.
    */
-  get waitingSince(): number | undefined {
+  private get waitingSince(): number | undefined {
     const { isStuck } = this;
     for (const { state, plants } of this.batches) {
       if (isStuck || state === 'committing') return plants[0]?.since;
@@ -148,8 +170,11 @@ export class GroupCommit {
   }
 
   private startBatches(): void {
+    this.forgetSuspects();
     while (this.queue.length > 0 && this.hasPlace) {
-      void this.runBatch({ plants: this.takeBatch(), state: 'committing' });
+      const isSuspect = this.isSuspectNext();
+      if (isSuspect === undefined) return;
+      void this.runBatch({ plants: this.takeBatch(isSuspect), isSuspect, state: 'committing' });
     }
   }
 
@@ -168,8 +193,10 @@ export class GroupCommit {
     this.batches.delete(batch);
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
+    if (duration < SLOW_COMMIT_MS) this.lastPromptEnd = performance.now();
     const end = { size: plants.length, duration, failure: findWidestFailure(outcomes) };
     for (const observe of this.observers) observe(end);
+    this.recordSuspects(plants, outcomes);
     // Has no effect on plants of a batch that has timed out.
     outcomes.forEach((outcome, at) => {
       if (outcome instanceof StoreFailure) plants[at]?.reject(outcome);
@@ -215,15 +242,56 @@ export class GroupCommit {
     if (this.isClosed && isSettled) this.settled.resolve();
   }
 
-  private takeBatch(): QueuedPlant[] {
-    let count = 0;
+  private isSuspect({ plant }: QueuedPlant): boolean {
+    return this.suspects.has(plant.id);
+  }
+
+  /** Whether the next batch is one of suspect ids; undefined if none can begin. */
+  private isSuspectNext(): boolean | undefined {
+    if (this.suspects.size === 0) return false;
+    const hasSuspectBatch = [...this.batches].some(
+      ({ isSuspect, state }) => isSuspect && state === 'committing',
+    );
+    const next = this.queue.find((queued) => !hasSuspectBatch || !this.isSuspect(queued));
+    return next && this.isSuspect(next);
+  }
+
+  private recordSuspects(plants: readonly QueuedPlant[], outcomes: readonly Outcome[]): void {
+    const hasFailures = outcomes.some((outcome) => outcome instanceof StoreFailure);
+    if (this.suspects.size === 0 && !hasFailures) return;
+    plants.forEach(({ plant: { id } }, at) => {
+      const outcome = outcomes[at];
+      this.suspects.delete(id);
+      if (outcome instanceof StoreFailure && outcome.kind === 'locked') {
+        this.suspects.set(id, performance.now() + LOCKED_TIME_MS);
+      }
+    });
+  }
+
+  private forgetSuspects(): void {
+    for (const [id, until] of this.suspects) {
+      if (until > performance.now()) return;
+      this.suspects.delete(id);
+    }
+  }
+
+  /** Takes the oldest plants whose ids are suspect, or those whose ids are not, until the batch is full. */
+  private takeBatch(isSuspect: boolean): QueuedPlant[] {
+    const taken: QueuedPlant[] = [];
+    const skipped: QueuedPlant[] = [];
     let weight = 0;
     for (const queued of this.queue) {
       if (weight >= MAX_BATCH_WEIGHT) break;
-      weight += queued.weight;
-      count++;
+      if (this.isSuspect(queued) === isSuspect) {
+        weight += queued.weight;
+        taken.push(queued);
+      } else {
+        skipped.push(queued);
+      }
     }
-    return this.take(count);
+    this.queue = skipped.concat(this.queue.slice(taken.length + skipped.length));
+    this.queueWeight -= weight;
+    return taken;
   }
 
   /** Removes the oldest plants from the queue. */

@@ -15,10 +15,12 @@ export interface PlantRange {
  * What a failure means for its plants:
  *
  * - `row`: the database rejected this plant.
+ * - `locked`: nothing was stored, because the id of the plant is locked in the database, perhaps by somebody else who has
+ *   inserted it and not committed.
  * - `notStored`: nothing was stored.
  * - `unknown`: the plants may be stored.
  */
-export type FailureKind = 'row' | 'notStored' | 'unknown';
+export type FailureKind = 'row' | 'locked' | 'notStored' | 'unknown';
 
 /**
  * What a failure means for the store:
@@ -33,7 +35,7 @@ export type FailureReach = 'batch' | 'store' | 'process';
 export interface FailureOptions extends ErrorOptions {
   /** The database's code of the error. */
   readonly code?: string | number | undefined;
-  /** By default, `batch` for a rejected row and `store` otherwise. */
+  /** By default, `batch` for a row that was rejected or locked, and `store` otherwise. */
   readonly reach?: FailureReach | undefined;
 }
 
@@ -50,7 +52,7 @@ export class StoreFailure extends OperatorError {
   ) {
     super(reason, options);
     this.code = code;
-    this.reach = reach ?? (kind === 'row' ? 'batch' : 'store');
+    this.reach = reach ?? (kind === 'row' || kind === 'locked' ? 'batch' : 'store');
   }
 }
 

@@ -66,7 +66,7 @@ export class Metrics {
       this.errors.inc({ error }, 0);
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
     }
-    for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
+    for (const outcome of ['created', 'replayed', 'rejected']) this.creations.inc({ outcome }, 0);
   }
 
   countError({ error }: PlantStoreError): void {

@@ -3,24 +3,34 @@ import type { ClientBase } from 'pg';
 import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import { StoreFailure } from '../store-driver';
-import { classifyInSession, toFailure } from './postgres.errors';
-import { findStored, insertPlants } from './postgres.statements';
+import { classifyInSession, type ErrorKind, toFailure } from './postgres.errors';
+import { findStored, insertPlants, insertPlantsOrGiveUp } from './postgres.statements';
 
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_ATTEMPTS = 10;
+/** How long a batch may search for its locked rows. With the wait before, it takes less than a slow commit. */
+const SEARCH_TIME_MS = 800;
+
+type Rows = readonly KeyedPlant[];
 
 /** The outcome of each row by id. A row whose id is taken is missing, and so is a row that was never sent. */
 type RowOutcomes = Map<bigint, 'created' | StoreFailure>;
 
+/** Why rows were not stored. */
+interface InsertError {
+  readonly kind: Exclude<ErrorKind, 'retry'>;
+  readonly error: unknown;
+}
+
 /**
  * Inserts the first plant of each id of a batch. A later plant of the batch is compared with the first one, and a
- * plant whose id was already stored with the stored plant. If the database rejects a row, only plants with its id fail.
+ * plant whose id was already stored with the stored plant. If a row is rejected or locked, only plants with its id fail.
  * @param onLost is told the error after which nothing more can be sent, and returns the failure of unsent plants
  * @returns one outcome or failure per plant, in order
  */
 export async function insertBatch(
   session: ClientBase,
-  batch: readonly KeyedPlant[],
+  batch: Rows,
   store: string,
   onLost: (error: unknown) => StoreFailure,
 ): Promise<(InsertOutcome | StoreFailure)[]> {
@@ -29,13 +39,17 @@ export async function insertBatch(
   // Sorted, so that batches with common ids cannot deadlock.
   const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
   const outcomes: RowOutcomes = new Map();
-  let stored: ReadonlyMap<bigint, KeyedPlant> = new Map();
+  const stored = new Map<bigint, KeyedPlant>();
   let unsent: StoreFailure | undefined;
   try {
     await insertRows(session, rows, store, outcomes);
-    const taken = batch.filter(({ id }) => !outcomes.has(id));
-    // A separate statement, so that it sees plants committed by transactions that the insert waited for.
-    if (taken.length > 0) stored = await findStored(session, taken);
+    await addStored(session, batch, outcomes, stored);
+    const missing = rows.filter(({ id }) => !outcomes.has(id) && !stored.has(id));
+    if (missing.length > 0) {
+      // Somebody may have deleted the plants between the two statements.
+      await insertRows(session, missing, store, outcomes);
+      await addStored(session, missing, outcomes, stored);
+    }
   } catch (error) {
     unsent = onLost(error);
   }
@@ -53,31 +67,74 @@ export async function insertBatch(
   });
 }
 
-/** Inserts rows with different ids and records their outcomes. Throws the error after which nothing more can be sent. */
+/** Finds the plants whose insert has no outcome, by a statement that sees what the insert waited for. */
+async function addStored(
+  session: ClientBase,
+  plants: Rows,
+  outcomes: RowOutcomes,
+  stored: Map<bigint, KeyedPlant>,
+): Promise<void> {
+  const taken = plants.filter(({ id }) => !outcomes.has(id));
+  if (taken.length === 0) return;
+  for (const [id, plant] of await findStored(session, taken)) stored.set(id, plant);
+}
+
+/**
+ * Inserts rows with different ids and records their outcomes. If one of them is rejected or locked, sends halves, and
+ * halves of these, until only that row fails.
+ * @throws the error after which nothing more can be sent
+ */
 async function insertRows(
   session: ClientBase,
-  rows: readonly KeyedPlant[],
+  rows: Rows,
   store: string,
   outcomes: RowOutcomes,
-  attempt = 1,
 ): Promise<void> {
-  try {
-    // Prepared statements save the server 25% of its CPU time. Some proxies do not support them.
-    const inserted = await insertPlants(session, rows, attempt === 1);
-    for (const id of inserted) outcomes.set(id, 'created');
-  } catch (error) {
-    const kind = await classifyInSession(error, session);
-    if (kind === 'retry' && attempt < MAX_ATTEMPTS) {
+  /** The parts that remain to be sent, in reverse order of ids. */
+  const parts: Rows[] = [rows];
+  /** When to give up the search for locked rows; undefined while none has been met. */
+  let searchEnd: number | undefined;
+  for (let part = parts.pop(); part; part = parts.pop()) {
+    const failed = await insertPart(session, part, outcomes, searchEnd !== undefined);
+    if (!failed) continue;
+
+    const { kind, error } = failed;
+    if (kind === 'locked') searchEnd ??= performance.now() + SEARCH_TIME_MS;
+    const hasTime = searchEnd === undefined || performance.now() < searchEnd;
+    if ((kind === 'row' || kind === 'locked') && part.length > 1 && hasTime) {
+      const middle = Math.floor(part.length / 2);
+      parts.push(part.slice(middle), part.slice(0, middle));
+      continue;
+    }
+    const failure = toFailure(store, error, kind, 'batch');
+    for (const { id } of part) outcomes.set(id, failure);
+    if (kind === 'unknown') throw error;
+    if (hasTime) continue;
+    // The rest may be locked as well, by a lock on the table or by a large transaction.
+    for (const { id } of parts.flat()) outcomes.set(id, failure);
+    return;
+  }
+}
+
+/** Inserts rows all together or not at all, and records what was created. Returns why they were not stored. */
+async function insertPart(
+  session: ClientBase,
+  rows: Rows,
+  outcomes: RowOutcomes,
+  isSearching: boolean,
+): Promise<InsertError | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      // Prepared statements save the server 25% of its CPU time. Some proxies do not support them.
+      const isPrepared = attempt === 1;
+      const insert = isSearching ? insertPlantsOrGiveUp : insertPlants;
+      for (const id of await insert(session, rows, isPrepared)) outcomes.set(id, 'created');
+      return undefined;
+    } catch (error) {
+      const kind = await classifyInSession(error, session);
+      if (kind !== 'retry') return { kind, error };
+      if (attempt === MAX_ATTEMPTS) return { kind: 'notStored', error };
       await sleep(Math.random() * 2 ** attempt);
-      await insertRows(session, rows, store, outcomes, attempt + 1);
-    } else if (kind === 'row' && rows.length > 1) {
-      const middle = Math.floor(rows.length / 2);
-      await insertRows(session, rows.slice(0, middle), store, outcomes);
-      await insertRows(session, rows.slice(middle), store, outcomes);
-    } else {
-      const failure = toFailure(store, error, kind === 'retry' ? 'notStored' : kind);
-      for (const { id } of rows) outcomes.set(id, failure);
-      if (kind === 'unknown') throw error;
     }
   }
 }

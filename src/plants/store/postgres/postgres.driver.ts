@@ -1,3 +1,7 @@
+/**
+ * Undocumented behavior of pg (tested with pg 8.23 and pg-pool 3.14): a pool waits for the promise of `onConnect`, and
+ * closes a session if that is rejected. `new Client()` fills in the defaults and the PG* variables without connecting.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client, type ClientBase, Pool, type PoolConfig } from 'pg';
@@ -17,17 +21,31 @@ const NO_TLS_WARNING =
 
 /** How long closing waits for sessions in use. */
 const CLOSE_TIMEOUT_MS = 1000;
+/** The number of batches that commit at the same time, and of reads. */
+const MAX_SESSIONS = 4;
+
+/** The sessions that are used while the store is open. Many reads at once cannot take the sessions of commits. */
+interface Sessions {
+  readonly settings: PoolConfig;
+  readonly commits: Pool;
+  readonly reads: Pool;
+}
+
+/** A session, and what to call when nothing more can be sent in it. */
+type Work<T> = (session: ClientBase, onLost: (error: unknown) => StoreFailure) => Promise<T>;
 
 /**
  * PostgreSQL, or a database that speaks its protocol. Each batch is one statement, which is one transaction.
- * A failure ends the pool of sessions. The next one is opened with the settings and files as they are then.
+ *
+ * A session that is lost fails its batch or its read alone. A probe in a new session determines whether the store has
+ * failed: only then are the other sessions closed, and `open` opens new ones with the settings and files as they are then.
  */
 export class PostgresDriver implements StoreDriver {
-  name = 'PostgreSQL';
+  name: string;
   readonly startTimeout = 5000;
-  readonly maxBatches = 4;
+  readonly maxBatches = MAX_SESSIONS;
   /** Undefined while the store is not open, or has failed. */
-  private pool: Pool | undefined;
+  private sessions: Sessions | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
   private store: FoundStore | undefined;
   /** Why no store is open. */
@@ -36,7 +54,7 @@ export class PostgresDriver implements StoreDriver {
   /** @throws OptionError when the URL or the settings are invalid */
   constructor(private readonly location: PostgresLocation) {
     try {
-      this.readSettings();
+      this.name = nameServer(readPoolConfig(location));
     } catch (cause) {
       if (cause instanceof OptionError) throw cause;
       const message = `postgres cannot be used: ${(cause as Error).message}.`;
@@ -46,114 +64,137 @@ export class PostgresDriver implements StoreDriver {
   }
 
   async open(signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
-    if (this.pool) return;
+    if (this.sessions) return;
     try {
-      const settings = this.readSettings();
-      // Not a session of the pool, which keeps the socket of a failed attempt to connect.
+      const settings = readPoolConfig(this.location);
+      this.name = nameServer(settings);
+      // Not a session of a pool, which keeps the socket of a failed attempt to connect.
       const found = await withSession(settings, this.store ? findStore : prepareStore);
       if (!this.store && found?.risk) new Logger('PlantStore').warn(`${this.name}: ${found.risk}.`);
       this.store ??= found;
-      this.pool = await this.openPool(settings, signal, onLost);
+      this.sessions = await this.openSessions(settings, signal, onLost);
     } catch (error) {
       throw this.fail(error, undefined);
     }
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
-    const { pool } = this;
-    const fail = (error: unknown): StoreFailure => this.fail(error, pool);
     try {
-      return await this.run((session) => insertBatch(session, batch, this.name, fail));
+      return await this.run('commits', (session, onLost) =>
+        insertBatch(session, batch, this.name, onLost),
+      );
     } catch (error) {
-      throw fail(error);
+      throw toFailure(this.name, error, 'notStored', 'batch');
     }
   }
 
   async read(range: PlantRange): Promise<Plant[]> {
     try {
-      return await this.run((session) => readPlants(session, range));
+      return await this.run('reads', (session) => readPlants(session, range));
     } catch (error) {
       throw toFailure(this.name, error);
     }
   }
 
+  /** Uses a new session: the one that another batch has just lost may not be the only one. */
   async probe(): Promise<void> {
-    const { pool } = this;
+    const { sessions } = this;
     try {
-      await this.run(probe);
+      if (!sessions) throw this.failure;
+      await withSession(sessions.settings, async (session) => {
+        await verifySession(session, this.store);
+        await probe(session);
+      });
     } catch (error) {
-      throw this.fail(error, pool);
+      throw this.fail(error, sessions);
     }
   }
 
   async close(): Promise<void> {
-    await Promise.race([this.endPool(), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+    await Promise.race([this.endSessions(), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
-  private readSettings(): PoolConfig {
-    const settings = readPoolConfig(this.location);
-    // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
-    const server = new Client({ ...settings, stream: undefined });
-    this.name = `PostgreSQL at ${server.host}:${server.port}/${server.database ?? ''}`;
-    return settings;
-  }
-
-  /** Opens a pool and its first session, whose end shows that the server is unreachable. */
-  private async openPool(
+  /** Opens the pools, and a first session, whose end shows that the server is unreachable. */
+  private async openSessions(
     settings: PoolConfig,
     signal: AbortSignal,
     onLost: (failure: StoreFailure) => void,
-  ): Promise<Pool> {
-    const onConnect = (session: ClientBase): Promise<void> => verifySession(session, this.store);
-    const options = { ...settings, onConnect };
-    const pool = new Pool(options);
-    const openSession = async (): Promise<void> => {
-      (await pool.connect()).release();
+  ): Promise<Sessions> {
+    const sessions = {
+      settings,
+      commits: this.createPool(settings),
+      reads: this.createPool(settings),
     };
-    // The loss of a session fails its statement. Without a listener, it would also end the process.
-    pool.on('connect', (session) => session.on('error', () => undefined));
+    const { commits } = sessions;
     // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
-    pool.on('error', () => {
-      openSession().catch((error: unknown) => {
-        if (pool === this.pool) onLost(this.fail(error, pool));
+    commits.on('error', () => {
+      openSession(commits).catch((error: unknown) => {
+        if (sessions === this.sessions) onLost(this.fail(error, sessions));
       });
     });
     try {
-      await openSession();
+      await openSession(commits);
       signal.throwIfAborted();
     } catch (error) {
-      void pool.end();
+      void commits.end();
       throw error;
     }
+    return sessions;
+  }
+
+  private createPool(settings: PoolConfig): Pool {
+    const onConnect = (session: ClientBase): Promise<void> => verifySession(session, this.store);
+    const options = { ...settings, max: MAX_SESSIONS, onConnect };
+    const pool = new Pool(options);
+    // The loss of a session fails its statement. Without these listeners, it would also end the process.
+    pool.on('connect', (session) => session.on('error', () => undefined));
+    pool.on('error', () => undefined);
     return pool;
   }
 
-  /** Records that a pool has failed, so that the next `open` creates a new one. Another failure may have done so. */
-  private fail(error: unknown, pool: Pool | undefined): StoreFailure {
-    if (pool === this.pool) {
+  /** Records that sessions have failed, so that `open` opens new ones. Another failure may have done so before. */
+  private fail(error: unknown, sessions: Sessions | undefined): StoreFailure {
+    if (sessions === this.sessions) {
       this.failure = error;
-      void this.endPool();
+      void this.endSessions();
     }
     return toFailure(this.name, error);
   }
 
-  private async endPool(): Promise<void> {
-    const { pool } = this;
-    this.pool = undefined;
-    await pool?.end();
+  private async endSessions(): Promise<void> {
+    const { sessions } = this;
+    this.sessions = undefined;
+    await Promise.all([sessions?.commits.end(), sessions?.reads.end()]);
   }
 
-  /** Runs statements in a session, which is closed if they fail. */
-  private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
-    if (!this.pool) throw this.failure;
-    const session = await this.pool.connect();
+  /** Runs statements in a session, which is closed if they fail or report that it is lost. */
+  private async run<T>(use: 'commits' | 'reads', work: Work<T>): Promise<T> {
+    if (!this.sessions) throw this.failure;
+    const session = await this.sessions[use].connect();
+    let isLost = false;
+    const onLost = (error: unknown): StoreFailure => {
+      isLost = true;
+      return toFailure(this.name, error, 'notStored', 'batch');
+    };
     try {
-      const result = await work(session);
-      session.release();
-      return result;
+      return await work(session, onLost);
     } catch (error) {
-      session.release(true);
+      isLost = true;
       throw error;
+    } finally {
+      session.release(isLost);
     }
   }
+}
+
+/** Opens a session of a pool, unless it has an idle one. */
+async function openSession(pool: Pool): Promise<void> {
+  (await pool.connect()).release();
+}
+
+/** Names a server for logs. */
+function nameServer(settings: PoolConfig): string {
+  // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
+  const { host, port, database } = new Client({ ...settings, stream: undefined });
+  return `PostgreSQL at ${host}:${port}/${database ?? ''}`;
 }

@@ -1,8 +1,8 @@
 import { type ClientBase, DatabaseError } from 'pg';
-import { type FailureKind, StoreFailure } from '../store-driver';
+import { type FailureKind, type FailureReach, StoreFailure } from '../store-driver';
 
 /** `retry`: nothing was stored; another attempt may succeed. */
-type ErrorKind = FailureKind | 'retry';
+export type ErrorKind = FailureKind | 'retry';
 
 /** SQLSTATE codes and classes (PostgreSQL documentation, appendix A). With any other code, nothing was stored. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
@@ -10,6 +10,8 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   '40P01': 'retry', // deadlock
   '26000': 'retry', // a proxy has removed the prepared statement
   '42P05': 'retry', // a proxy uses a prepared statement of this name already
+  '55P03': 'locked', // lock_timeout
+  '57014': 'locked', // statement_timeout, whether it waited or ran for so long
   '40003': 'unknown', // the server does not know whether the statement completed
   '08': 'unknown', // the connection to a server behind the server failed
   XX: 'unknown', // an internal error of the server
@@ -30,10 +32,14 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
 /** Other classes that the SQL standard leaves to applications: a trigger of the operator raises such an error. */
 const APPLICATION_CLASS = /^[6-9I-Z]/;
 
+/** The index that REINDEX CONCURRENTLY builds or drops (its documentation). ON CONFLICT may not know it yet. */
+const CONCURRENT_INDEX = /_cc(?:new|old)\d*$/;
+
 /** Classifies the error of a statement, assuming that the session survives an error that the server reports. */
 export function classifyError(error: unknown): ErrorKind {
   if (!(error instanceof DatabaseError)) return 'unknown';
-  const code = error.code ?? '';
+  const { code = '', constraint = '' } = error;
+  if (code === '23505' && CONCURRENT_INDEX.test(constraint)) return 'retry';
   const kind = KINDS[code] ?? KINDS[code.slice(0, 2)];
   return kind ?? (APPLICATION_CLASS.test(code) ? 'row' : 'notStored');
 }
@@ -54,12 +60,25 @@ export function toFailure(
   store: string,
   error: unknown,
   kind: FailureKind = 'notStored',
+  reach?: FailureReach,
 ): StoreFailure {
-  // Node tries each address of a host name and reports all failures together, without a message.
-  const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  const { code = '', message } = cause as { code?: string; message: string };
+  const { code = '' } = (error ?? {}) as { code?: string };
+  const options = { code: code || undefined, reach, cause: error };
+  return new StoreFailure(kind, `${store}: ${describe(error)}.`, options);
+}
+
+function describe(error: unknown): string {
+  // A host's own function may throw anything, such as a string.
+  const {
+    code = '',
+    message = String(error),
+    errors,
+  } = (error ?? {}) as Partial<AggregateError> & {
+    code?: string;
+  };
+  // Node tries each address of a host name, and reports all failures together without a message.
+  if (errors) return errors.map(describe).join('; ');
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
   // Node's own messages contain the code.
-  const reason = line.includes(code) ? line : `${line} (${code})`;
-  return new StoreFailure(kind, `${store}: ${reason}.`, { code: code || undefined, cause });
+  return line.includes(code) ? line : `${line} (${code})`;
 }

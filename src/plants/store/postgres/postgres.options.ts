@@ -23,14 +23,20 @@ export interface PostgresOptions {
   readonly keepAliveInitialDelayMillis?: number;
   /** @default 2000 */
   readonly connectionTimeoutMillis?: number;
-  /** A create request that exceeds it gets 503 (50300). */
+  /**
+   * A create request that exceeds it gets 503 (50300). At most 7000.
+   * @default 7000
+   */
   readonly statement_timeout?: false | number;
   /**
    * A create request that exceeds it gets 504 (50400). At most 8000.
    * @default 8000
    */
   readonly query_timeout?: number;
-  /** A create request that exceeds it gets 503 (50300). */
+  /**
+   * A create request that exceeds it gets 503 (50300). At most 1000.
+   * @default 1000
+   */
   readonly lock_timeout?: number;
   readonly idle_in_transaction_session_timeout?: number;
   readonly application_name?: string;

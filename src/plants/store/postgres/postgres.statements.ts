@@ -11,6 +11,7 @@ import type { KeyedPlant } from '../idempotency';
 import type { PlantRange } from '../store-driver';
 import { classifyError } from './postgres.errors';
 import { COLUMNS } from './postgres.schema';
+import { isAboutCommit } from './postgres.warnings';
 
 const INSERT_LIST = COLUMNS.map(([name]) => name).join(', ');
 
@@ -22,10 +23,13 @@ const INSERT = `
 /** The name of the prepared statement. A pooled session may hold one that another version of this program prepared. */
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
-/** Begins a transaction that inserts rows, and undoes that. Without the limit, several probes could wait for a lock. */
+/** Begins a transaction that does not wait: its statements fail soon if a row is locked, or takes long. */
+const BEGIN_IMPATIENT =
+  "BEGIN; SET LOCAL lock_timeout = '30ms'; SET LOCAL statement_timeout = '100ms'";
+
+/** Begins a transaction that inserts rows, and undoes that. */
 const insertAndUndo = (rows: string): string => `
   BEGIN;
-  SET LOCAL lock_timeout = '1s';
   SAVEPOINT probe;
   INSERT INTO plants (${INSERT_LIST}) ${rows} ON CONFLICT (id) DO NOTHING;
   ROLLBACK TO SAVEPOINT probe`;
@@ -58,11 +62,33 @@ export async function insertPlants(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
+  const rows = await commitDurably(session, createInsert(plants, isPrepared));
+  return rows.map(({ id }) => BigInt(id));
+}
+
+/** Does the same, but hardly waits for the transactions of others. The commit itself takes as long as it must. */
+export async function insertPlantsOrGiveUp(
+  session: ClientBase,
+  plants: readonly KeyedPlant[],
+  isPrepared: boolean,
+): Promise<bigint[]> {
+  await session.query(BEGIN_IMPATIENT);
+  const { rows } = await session
+    .query<InsertedRow>(createInsert(plants, isPrepared))
+    .catch(async (error: unknown) => {
+      await session.query('ROLLBACK');
+      throw error;
+    });
+  await commitDurably(session, { text: 'COMMIT' });
+  return rows.map(({ id }) => BigInt(id));
+}
+
+type InsertedRow = Record<'id', string>;
+
+function createInsert(plants: readonly KeyedPlant[], isPrepared: boolean): QueryConfig {
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const values = [...columns, toByteas(plants)];
-  const name = isPrepared ? INSERT_NAME : undefined;
-  const rows = await commitDurably(session, { name, text: INSERT, values });
-  return rows.map(({ id }) => BigInt(id));
+  return { ...(isPrepared && { name: INSERT_NAME }), text: INSERT, values };
 }
 
 /**
@@ -120,24 +146,36 @@ export async function probe(session: ClientBase): Promise<void> {
 }
 
 /**
- * Runs a statement that is a transaction of its own, or a COMMIT. The server reports success, with a warning (SQLSTATE
- * class 01), if the wait for a synchronous standby was canceled: then this waits again.
+ * Runs a statement that is a transaction of its own, or a COMMIT. The server reports success, with a warning, if the wait
+ * for a synchronous standby was canceled: then this waits again.
  * @throws Error when the transaction is committed, but a standby may lack it
  */
-async function commitDurably(session: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
+async function commitDurably(session: ClientBase, query: QueryConfig): Promise<InsertedRow[]> {
+  const commit = await queryWithWarnings(session, query);
+  const [warning] = commit.warnings;
+  if (warning === undefined) return commit.rows;
+
+  const [secondWarning] = await queryWithWarnings(session, { text: EMIT_MESSAGE }).then(
+    ({ warnings }) => warnings,
+    (error: unknown) => [String(error)],
+  );
+  if (secondWarning === undefined) return commit.rows;
+  throw new Error(`the server warned about a commit: ${warning}; ${secondWarning}`);
+}
+
+/** Runs a statement. Returns its rows, and the warnings that may concern its commit. */
+async function queryWithWarnings(
+  session: ClientBase,
+  query: QueryConfig,
+): Promise<{ rows: InsertedRow[]; warnings: string[] }> {
   const warnings: string[] = [];
-  const onNotice = ({ code, message }: Record<'code' | 'message', string | undefined>): void => {
-    if (code?.startsWith('01')) warnings.push(String(message));
+  const onNotice = (notice: Record<'code' | 'message' | 'routine', string | undefined>): void => {
+    if (isAboutCommit(notice)) warnings.push(String(notice.message));
   };
   session.on('notice', onNotice);
   try {
-    const { rows } = await session.query<{ id: string }>(query);
-    const { length } = warnings;
-    if (length > 0) {
-      await session.query(EMIT_MESSAGE).catch((error: unknown) => warnings.push(String(error)));
-    }
-    if (warnings.length === length) return rows;
-    throw new Error(`the server warned about a commit: ${warnings.slice(length - 1).join('; ')}`);
+    const { rows } = await session.query<InsertedRow>(query);
+    return { rows, warnings };
   } finally {
     session.off('notice', onNotice);
   }
