@@ -1,6 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { batchingFastify, fastify, plantStore, typeOrm } from './contestants';
 import { type Growth, measureGrowth } from './growth';
+import { latencyAtFixedRates } from './latency';
+import { neighbors } from './neighbors';
 import { products } from './products';
 import { race, type Run, start, stop, underLoad } from './race';
 import type { Table } from './report';
@@ -42,6 +44,19 @@ export const groups: Readonly<Record<string, Group>> = {
       const others = [batchingFastify.postgres, ...typeOrm('postgres')];
       return race(run, [plantStore.postgres, fastify.postgres], [1, 64, 1024], others, tools);
     },
+  },
+
+  'Latency at a fixed rate of arrivals': {
+    figures: ['rate', 'p50', 'p99', 'p999'],
+    note: 'Requests arrive at fixed times, whether or not earlier ones have their responses. A latency counts from the arrival. The highest rate is that of 64 connections, each of which sends its next request when it has a response.',
+    measure: latencyAtFixedRates,
+  },
+
+  'One neighbor misbehaves, on PostgreSQL': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    note: 'All rows have 64 connections. Rejected plants count as requests. The client that retries the locked id does not.',
+    measure: neighbors,
   },
 
   'Products on SQLite': productGroup('sqlite'),

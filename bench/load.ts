@@ -4,6 +4,10 @@ import { connect } from 'node:net';
  * A load generator with little overhead: each connection has one request in progress, requests are written
  * as prepared strings, and responses are compared with the expected one. Runs as a separate process.
  *
+ * The loop is closed by default: each connection sends its next request when it has a response. With a rate of
+ * arrivals, the loop is open: requests arrive at fixed times, whether or not earlier ones have their responses, and
+ * those that find no idle connection wait for one. Their latency counts from their arrival.
+ *
  * Takes {@link LoadOptions} as a JSON argument. Prints {@link LoadResult} as JSON.
  */
 export interface LoadOptions {
@@ -22,6 +26,12 @@ export interface LoadOptions {
   readonly isKeyed?: boolean;
   /** Whether the service may reject requests with 503. They are not counted. */
   readonly mayReject?: boolean;
+  /** Whether the service may lose sessions, so that requests get 504. They are not counted. */
+  readonly mayLose?: boolean;
+  /** How many of a hundred plants the database rejects by their name, {@link REJECTED_NAME}. They get 500. */
+  readonly rejectedPercent?: number;
+  /** The requests that arrive per second, if the loop is open. */
+  readonly arrivalRate?: number;
 }
 
 export interface LoadResult {
@@ -36,6 +46,8 @@ export interface LoadResult {
   readonly p50: number;
   /** The 99th percentile of the latencies in milliseconds. */
   readonly p99: number;
+  /** The 99.9th percentile of the latencies in milliseconds. */
+  readonly p999: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;
@@ -57,15 +69,46 @@ let created = 0;
 let isRunning = true;
 let openConnections = options.connections;
 
+/** The name of the plants that the database rejects. */
+const REJECTED_NAME = 'Weed';
+const ARRIVAL_INTERVAL_MS = 1;
+
+/** A connection without a request, if the loop is open. */
+interface IdleConnection {
+  send(arrivedAt: number): void;
+  end(): void;
+}
+
+const idle: IdleConnection[] = [];
+/** When the requests arrived that wait for an idle connection. */
+const waiting: number[] = [];
+
 const startedAt = process.hrtime.bigint();
 for (let count = 0; count < options.connections; count++) drive();
+const arrivals = options.arrivalRate === undefined ? undefined : startArrivals(options.arrivalRate);
 setTimeout(() => {
   isRunning = false;
+  clearInterval(arrivals);
+  for (const connection of idle.splice(0)) connection.end();
 }, options.duration * 1000).unref();
+
+/** Makes requests arrive at a fixed rate. */
+function startArrivals(perSecond: number): NodeJS.Timeout {
+  let nextAt = performance.now();
+  return setInterval(() => {
+    for (; nextAt <= performance.now(); nextAt += 1000 / perSecond) {
+      const connection = idle.pop();
+      if (connection) connection.send(nextAt);
+      else waiting.push(nextAt);
+    }
+  }, ARRIVAL_INTERVAL_MS);
+}
 
 /** Opens a connection and keeps one request in progress on it. */
 function drive(): void {
-  let sentAt = 0;
+  /** When the request in progress arrived; in a closed loop, when it was sent. */
+  let arrivedAt = 0;
+  let isRejected = false;
   let received = '';
 
   const socket = connect({
@@ -80,16 +123,17 @@ function drive(): void {
       },
     },
   });
-  socket.on('connect', send);
+  socket.on('connect', continueOrEnd);
   socket.on('error', () => wrong++);
   socket.on('close', () => {
     if (--openConnections === 0) report();
   });
 
-  function send(): void {
+  function send(at: number): void {
     const id = nextId++;
-    const body = `{"id":${id},"name":"Fern","tag":"shade"}`;
-    sentAt = performance.now();
+    isRejected = id % 100 < (options.rejectedPercent ?? 0);
+    const body = `{"id":${id},"name":"${isRejected ? REJECTED_NAME : 'Fern'}","tag":"shade"}`;
+    arrivedAt = at;
     const key = options.isKeyed ? `\r\nIdempotency-Key: "create-${id}"` : '';
     socket.write(`${requestHeaders}${body.length}${key}\r\n\r\n${body}`, 'latin1');
   }
@@ -105,15 +149,17 @@ function drive(): void {
 
     const status = received.slice(9, 12);
     const body = received.slice(end + 4);
-    if (status === '503' && options.mayReject) {
+    const isUncounted = status === '503' ? options.mayReject : status === '504' && options.mayLose;
+    if (isUncounted) {
       received = '';
       continueOrEnd();
       return;
     }
-    if (status !== '200' || body !== expected) wrong++;
-    else created++;
+    const isCreated = status === '200' && body === expected;
+    if (isCreated) created++;
+    if (isRejected ? status !== '500' : !isCreated) wrong++;
     requests++;
-    const step = Math.floor((performance.now() - sentAt) * 100);
+    const step = Math.floor((performance.now() - arrivedAt) * 100);
     const slot = Math.min(step, histogram.length - 1);
     histogram[slot] = (histogram[slot] ?? 0) + 1;
     received = '';
@@ -121,14 +167,18 @@ function drive(): void {
   }
 
   function continueOrEnd(): void {
-    if (isRunning) send();
+    const arrival = options.arrivalRate === undefined ? performance.now() : waiting.shift();
+    // Requests that have arrived are sent even if no more arrive.
+    const isOpen = options.arrivalRate !== undefined;
+    if (arrival !== undefined && (isRunning || isOpen)) send(arrival);
+    else if (isRunning) idle.push({ send, end: () => socket.end() });
     else socket.end();
   }
 }
 
 function report(): void {
   const seconds = Number(process.hrtime.bigint() - startedAt) / 1e9;
-  const latencies = { p50: percentile(50), p99: percentile(99) };
+  const latencies = { p50: percentile(50), p99: percentile(99), p999: percentile(99.9) };
   const result: LoadResult = { requests, wrong, created, seconds, ...latencies };
   console.log(JSON.stringify(result));
 }

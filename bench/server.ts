@@ -120,10 +120,10 @@ export class Server {
     const before = this.cpuTime();
     const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
     const used = this.cpuTime() - before;
-    const { requests, wrong, created, seconds, p50, p99 } = JSON.parse(stdout) as LoadResult;
+    const { requests, wrong, created, seconds, p50, p99, p999 } = JSON.parse(stdout) as LoadResult;
     if (wrong > 0) throw new Error(`${this.contestant.name}: ${wrong} unexpected responses`);
     this.created += created;
-    return { rate: requests / seconds, cpu: (used * 1e6) / requests, p50, p99 };
+    return { rate: requests / seconds, cpu: (used * 1e6) / requests, p50, p99, p999 };
   }
 
   /** Returns the resident memory in MiB: now, and the peak so far. */

@@ -23,6 +23,7 @@ export const FIGURES = {
   cpu: 'CPU per request, µs',
   p50: 'p50, ms',
   p99: 'p99, ms',
+  p999: 'p99.9, ms',
   start: 'start, ms',
   rest: 'memory at rest, MiB',
   peak: 'memory at most, MiB',
