@@ -51,14 +51,16 @@ describe('the PostgreSQL repository stores other plants', () => {
   }
 
   let nextId = 1000n;
-  /** Stores other plants by 16 clients until enough are stored and a condition is true. */
+  /** Stores other plants by 16 clients until enough are stored and a condition is true. A client that fails ends. */
   async function storeOthers(isDone: () => boolean = () => true): Promise<void> {
     const outcomes: unknown[] = [];
     const readiness = new Set<boolean>();
     const runClient = async (): Promise<void> => {
       while (outcomes.length < OTHERS || !isDone()) {
-        outcomes.push(await outcomeOf(nextId++));
+        const outcome = await outcomeOf(nextId++);
+        outcomes.push(outcome);
         readiness.add(repository.isReady());
+        if (outcome !== 'created') return;
       }
     };
     await Promise.all(Array.from({ length: 16 }, runClient));
@@ -243,11 +245,11 @@ describe('the PostgreSQL repository stores other plants', () => {
     expect(raced).toBe('created');
   });
 
-  it('while an application reads ten thousand plants at once', async () => {
+  it('while an application reads thousands of plants at once', async () => {
     await insert(1n);
 
     const reads = await whileStoringOthers(() =>
-      Promise.allSettled(Array.from({ length: 10_000 }, () => repository.find(1n))),
+      Promise.allSettled(Array.from({ length: 3000 }, () => repository.find(1n))),
     );
 
     expect(reads.some(({ status }) => status === 'fulfilled')).toBe(true);

@@ -8,8 +8,8 @@ import { findStored, insertPlants, insertPlantsOrGiveUp } from './postgres.state
 
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_ATTEMPTS = 10;
-/** How long a batch may search for its locked rows. With the wait before, it takes less than a slow commit. */
-const SEARCH_TIME_MS = 800;
+/** How long a batch may search for its locked rows. After the longest statement, it still ends before it times out. */
+const SEARCH_TIME_MS = 2500;
 
 type Rows = readonly KeyedPlant[];
 
