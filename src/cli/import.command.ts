@@ -1,7 +1,7 @@
 import { constants, isUtf8 } from 'node:buffer';
 import { createReadStream, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import {
   NotJsonError,
@@ -29,8 +29,19 @@ const PAUSE_FRACTION = 0.25;
 const RETRY_TIMEOUT_MS = 60_000;
 const RETRY_INTERVAL_MS = 500;
 
-/** The number of a line, from 1, and its bytes, each decoded as one character. */
-type Line = readonly [number: number, bytes: string];
+interface Line {
+  /** The number of the line, from 1. */
+  readonly number: number;
+  /** Its bytes, each decoded as one character. */
+  readonly bytes: string;
+}
+
+interface Result {
+  readonly kind: keyof Counts;
+  /** Why the plant is not stored. */
+  readonly reason?: string;
+}
+
 type Counts = Record<'stored' | 'present' | 'conflicting' | 'invalid', number>;
 
 /**
@@ -55,76 +66,172 @@ export async function importFile(file = '-'): Promise<void> {
   });
 }
 
-/** Stores the plants in batches, and counts how many lines, not counting empty ones, had each result. */
+/**
+ * Stores the plants in batches, and counts how many lines, not counting empty ones, had each result.
+ * @throws UnavailableError or OutcomeUnknownError when the store has not accepted a plant for a minute. What was stored
+ *   until then is counted.
+ */
 export async function importLines(
   input: Readable,
   repository: PlantsRepository,
   counts: Counts,
 ): Promise<void> {
+  // When one line gives up, the others of its batch stop retrying.
+  const givingUp = new AbortController();
   for await (const batch of readBatches(input)) {
     const start = performance.now();
-    const results = await Promise.all(batch.map(([, bytes]) => storeLine(bytes, repository)));
-    for (const [at, [result, reason]] of results.entries()) {
-      counts[result]++;
-      if (reason !== undefined) console.error(`Line ${batch[at]?.[0]}: ${reason}`);
+    const storing = batch.map(async ({ bytes }) => {
+      try {
+        return await storeLine(bytes, repository, givingUp.signal);
+      } catch (error) {
+        givingUp.abort();
+        throw error;
+      }
+    });
+    for (const [at, result] of (await Promise.allSettled(storing)).entries()) {
+      if (result.status === 'rejected') continue;
+      const { kind, reason } = result.value;
+      counts[kind]++;
+      if (reason !== undefined) console.error(`Line ${batch[at]?.number}: ${reason}`);
     }
+    // Throws the error of the first line that gave up.
+    await Promise.all(storing);
     await setTimeout((performance.now() - start) * PAUSE_FRACTION);
   }
 }
 
-/** Reads the lines of a file that are not empty. Skips a leading byte order mark. */
+/** Collects lines until they fill a batch. If a line cannot be read, the lines before it are the last batch. */
 async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
-  // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
-  const lines = createInterface({ input: input.setEncoding('latin1'), crlfDelay: Infinity });
-  let pendingBytes = 0;
-  input.on('data', (chunk: string) => {
-    const end = Math.max(chunk.lastIndexOf('\n'), chunk.lastIndexOf('\r'));
-    pendingBytes = chunk.length - 1 - end + (end < 0 ? pendingBytes : 0);
-    if (pendingBytes > MAX_LINE_BYTES) input.destroy(new Error('it is longer than 511 MiB'));
-  });
   let batch: Line[] = [];
-  let [number, size] = [0, 0];
+  let size = 0;
   try {
-    for await (const line of lines) {
-      const bytes = ++number === 1 ? line.replace(/^\xEF\xBB\xBF/, '') : line;
-      if (bytes === '') continue;
-      batch.push([number, bytes]);
-      size += bytes.length;
+    for await (const line of readLines(input)) {
+      batch.push(line);
+      size += line.bytes.length;
       if (size < BATCH_BYTES) continue;
       yield batch;
-      [batch, size] = [[], 0];
+      batch = [];
+      size = 0;
     }
-  } catch (cause) {
+  } catch (error) {
     yield batch;
-    const reason = (cause as Error).message;
-    throw new OperatorError(`Line ${number + 1} cannot be read: ${reason}.`, { cause });
+    throw error;
   }
   yield batch;
 }
 
 /**
+ * Reads the lines of a file that are not empty. Skips a leading byte order mark.
+ * @throws OperatorError when the file has another format than JSON Lines, or when a line cannot be read
+ */
+async function* readLines(input: Readable): AsyncGenerator<Line> {
+  // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
+  const limited = new LineLimit().setEncoding('latin1');
+  // An error of one of them destroys both, and `readline` throws it.
+  pipeline(input, limited, () => undefined);
+  const lines = createInterface({ input: limited, crlfDelay: Infinity });
+  let number = 0;
+  try {
+    for await (const line of lines) {
+      number++;
+      const bytes = number === 1 ? line.replace(/^\xEF\xBB\xBF/, '') : line;
+      if (number === 1) assertJsonLines(bytes);
+      if (bytes !== '') yield { number, bytes };
+    }
+  } catch (cause) {
+    if (cause instanceof OperatorError) throw cause;
+    const reason = (cause as Error).message;
+    throw new OperatorError(`Line ${number + 1} cannot be read: ${reason}.`, { cause });
+  }
+}
+
+/** Passes its input on, and fails at a line that is too long: `readline` keeps a line in memory until it ends. */
+class LineLimit extends Transform {
+  /** The length of the line that has not ended yet. */
+  private lineBytes = 0;
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const lineEnd = Math.max(chunk.lastIndexOf('\n'), chunk.lastIndexOf('\r'));
+    const bytesBehind = chunk.length - 1 - lineEnd;
+    this.lineBytes = lineEnd < 0 ? this.lineBytes + chunk.length : bytesBehind;
+    if (this.lineBytes > MAX_LINE_BYTES) done(new Error('it is longer than 511 MiB'));
+    else done(null, chunk);
+  }
+}
+
+interface OtherFormat {
+  readonly name: string;
+  /** What to do with a file of this format. */
+  readonly advice: string;
+  readonly isBegunBy: (line: string) => boolean;
+}
+
+const OTHER_FORMATS: readonly OtherFormat[] = [
+  {
+    name: 'compressed by gzip',
+    advice: 'decompress it first, for example with `gunzip`',
+    isBegunBy: (line) => line.startsWith('\x1F\x8B'),
+  },
+  {
+    name: 'compressed by zstd',
+    advice: 'decompress it first, for example with `unzstd`',
+    isBegunBy: (line) => line.startsWith('\x28\xB5\x2F\xFD'),
+  },
+  {
+    name: 'a ZIP archive',
+    advice: 'extract it first',
+    isBegunBy: (line) => line.startsWith('PK\x03\x04'),
+  },
+  {
+    name: 'UTF-16',
+    advice: 'convert it to UTF-8, for example with `iconv`',
+    // A byte order mark, or the zero in a character of ASCII.
+    isBegunBy: (line) => /^(?:\xFF\xFE|\xFE\xFF)/.test(line) || line.slice(0, 2).includes('\0'),
+  },
+  {
+    name: 'a JSON array',
+    advice: "write one plant on each line, for example with `jq -c '.[]'`",
+    isBegunBy: (line) => line.trimStart().startsWith('['),
+  },
+  {
+    name: 'JSON over several lines',
+    advice: 'write one plant on each line, for example with `jq -c .`',
+    isBegunBy: (line) => line.trim() === '{',
+  },
+];
+
+/** @throws OperatorError when the first line shows that the file has another format */
+function assertJsonLines(firstLine: string): void {
+  const format = OTHER_FORMATS.find(({ isBegunBy }) => isBegunBy(firstLine));
+  if (!format) return;
+  throw new OperatorError(`The input is ${format.name}, not JSON Lines: ${format.advice}.`);
+}
+
+/**
  * Stores the plant of a line. Retries while the store is unavailable or the outcome is unknown.
- * @returns the result, and the reason if the plant is not stored
+ * @param signal aborted when no further attempt should be made
  * @throws UnavailableError or OutcomeUnknownError when the store has not accepted the plant for a minute
  */
 async function storeLine(
   bytes: string,
   repository: PlantsRepository,
-): Promise<[result: keyof Counts, reason?: string]> {
+  signal: AbortSignal,
+): Promise<Result> {
   const end = performance.now() + RETRY_TIMEOUT_MS;
   for (;;) {
     try {
       const plant = parseLine(bytes);
-      if ((await repository.insert(plant)) === 'created') return ['stored'];
+      if ((await repository.insert(plant)) === 'created') return { kind: 'stored' };
       const other = await repository.find(plant.id);
-      if (other && hasSameContent(other, plant)) return ['present'];
-      return ['conflicting', 'A plant with this id already exists, with other content.'];
+      if (other && hasSameContent(other, plant)) return { kind: 'present' };
+      const reason = 'A plant with this id already exists, with other content.';
+      return { kind: 'conflicting', reason };
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       const canRetry = error instanceof UnavailableError || error instanceof OutcomeUnknownError;
       // The database may reject a valid plant, for example because of an operator's constraint.
-      if (!canRetry) return ['invalid', formatStoreError(error)];
-      if (performance.now() > end) throw error;
+      if (!canRetry) return { kind: 'invalid', reason: formatStoreError(error) };
+      if (performance.now() > end || signal.aborted) throw error;
       await setTimeout(RETRY_INTERVAL_MS);
     }
   }

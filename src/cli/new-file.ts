@@ -5,6 +5,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../plants/errors/operator.error';
 import { syncDirectory } from '../plants/store/sqlite/sqlite.files';
 
+const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /**
  * Writes a file that appears under its name only after it is complete and synced. Until then it is a hidden file with
  * a name of its own, the draft. It is removed when writing fails, and when the process ends, except by SIGKILL.
@@ -21,16 +23,20 @@ export async function writeNewFile(
   if (!replace) assertFree(file);
   const id = randomBytes(4).toString('hex');
   const draft = join(dirname(file), `.${basename(file)}.${id}.part`);
-  const removeDraft = (end?: number | NodeJS.Signals): void => {
+  const removeDraft = (): void => {
     // SQLite may leave a journal next to the draft.
     for (const suffix of ['', '-journal']) fs.rmSync(draft + suffix, { force: true });
-    if (typeof end !== 'string') return;
-    // The signal has no listener now, so it ends the process at once, even while another thread is in SQLite.
-    process.kill(process.pid, end);
-    // Only the first process of a container gets here.
-    process.exit(128 + constants.signals[end]);
   };
-  for (const end of ['exit', 'SIGINT', 'SIGTERM', 'SIGHUP']) process.once(end, removeDraft);
+  const endBySignal = (signal: NodeJS.Signals): void => {
+    removeDraft();
+    // The signal has no listener now, so it ends the process at once, even while another thread is in SQLite.
+    process.kill(process.pid, signal);
+    // Only the first process of a container gets here.
+    process.exit(128 + constants.signals[signal]);
+  };
+  process.once('exit', removeDraft);
+  for (const signal of END_SIGNALS) process.once(signal, endBySignal);
+
   const descriptor = fs.openSync(draft, 'wx', 0o600);
   try {
     await write(draft);
@@ -39,6 +45,8 @@ export async function writeNewFile(
   } finally {
     removeDraft();
     fs.closeSync(descriptor);
+    process.off('exit', removeDraft);
+    for (const signal of END_SIGNALS) process.off(signal, endBySignal);
   }
   syncDirectory(dirname(file));
 }

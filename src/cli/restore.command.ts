@@ -22,8 +22,8 @@ const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
 export async function restore(backup: string): Promise<void> {
   const file = requireSqlitePath();
   requireFile(backup, BACKUP_ADVICE);
-  const old = fs.statSync(file, { throwIfNoEntry: false });
-  if (isSameFile(old, fs.statSync(backup))) {
+  const old = readStatus(file);
+  if (isSameFile(old, readStatus(backup))) {
     throw new UsageError(`${backup} is the store itself. ${BACKUP_ADVICE}`);
   }
   makeDirectory(dirname(file));
@@ -44,17 +44,22 @@ export async function restore(backup: string): Promise<void> {
  * @param old the status of the file when the command began
  * @throws OperatorError when the file is in use, is not a database, or has been replaced; then it is unchanged
  */
-function replace(file: string, old: fs.Stats | undefined, draft: string, former: string): void {
+function replace(
+  file: string,
+  old: fs.BigIntStats | undefined,
+  draft: string,
+  former: string,
+): void {
   let lock: DatabaseSync | undefined;
   try {
     assertUsableFile(file);
     if (old) lock = lockUnusedDatabase(file);
-    if (!isSameFile(old, fs.statSync(file, { throwIfNoEntry: false }))) {
+    if (!isSameFile(old, readStatus(file))) {
       throw new OperatorError(`Another command has created or replaced ${file} in the meantime.`);
     }
     if (old) {
-      fs.chmodSync(draft, old.mode & 0o666);
-      fs.chownSync(draft, old.uid, old.gid);
+      fs.chmodSync(draft, Number(old.mode) & 0o666);
+      fs.chownSync(draft, Number(old.uid), Number(old.gid));
       linkOrRename(file, former);
     }
     if (fs.existsSync(file)) fs.renameSync(draft, file);
@@ -70,7 +75,12 @@ function replace(file: string, old: fs.Stats | undefined, draft: string, former:
   }
 }
 
-function isSameFile(one: fs.Stats | undefined, other: fs.Stats | undefined): boolean {
+/** Returns undefined if there is no such file. As numbers, inodes above 2^53 would be rounded. */
+function readStatus(file: string): fs.BigIntStats | undefined {
+  return fs.statSync(file, { bigint: true, throwIfNoEntry: false });
+}
+
+function isSameFile(one: fs.BigIntStats | undefined, other: fs.BigIntStats | undefined): boolean {
   return one?.ino === other?.ino && one?.dev === other?.dev;
 }
 
@@ -87,7 +97,7 @@ function lockUnusedDatabase(file: string): DatabaseSync {
   reader.close();
   const lock = new DatabaseSync(file, { timeout: 1000 });
   const log = walPathOf(file);
-  if (fs.existsSync(log)) rewriteWal(lock, log);
+  if (fs.existsSync(log)) rewriteWal(lock, file, log);
   lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
   return lock;
 }

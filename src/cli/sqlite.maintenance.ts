@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import * as fs from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/store/migrations';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
+import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
 
 /**
  * Describes the file at a path and what the service would do with it.
@@ -19,9 +20,26 @@ export function describeSqlite(file: string): string {
   while (!fs.existsSync(directory)) directory = dirname(directory);
   // SQLite creates its write-ahead log in the directory.
   fs.accessSync(directory, fs.constants.W_OK | fs.constants.X_OK);
-  if (isNew) return `SQLite file ${file}, which the service will create`;
+  if (isNew) {
+    tryToCreate(directory);
+    return `SQLite file ${file}, which the service will create`;
+  }
   fs.accessSync(file, fs.constants.R_OK | fs.constants.W_OK);
-  return `SQLite file ${file}, ${describeVersion(read(file, findVersion))}`;
+  try {
+    return `SQLite file ${file}, ${describeVersion(tryStart(file))}`;
+  } catch (cause) {
+    throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
+  }
+}
+
+/** Creates a store in a directory, and removes it. */
+function tryToCreate(directory: string): void {
+  const folder = fs.mkdtempSync(join(directory, '.plant-store-check-'));
+  try {
+    openSession(join(folder, 'plants.db')).database.close();
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
 }
 
 /**

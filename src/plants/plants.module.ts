@@ -12,7 +12,7 @@ import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
-import { assertTypes, FOR_ROOT_ASYNC_TYPES, FOR_ROOT_TYPES } from './options/option-types';
+import { assertNames, FOR_ROOT_ASYNC_NAMES, FOR_ROOT_NAMES } from './options/option-names';
 import { openRepository } from './store/stores';
 import { PlantsController, protectWith } from './plants.controller';
 import {
@@ -86,12 +86,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
 
   /**
    * Registers the module. Outside production every option has a default.
-   * @throws OptionError when an option has another type or is unknown. The other checks run at startup.
+   * @throws OptionError when an option is unknown or undefined. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
   ): DynamicModule {
-    assertTypes(options, FOR_ROOT_TYPES);
+    assertNames(options, FOR_ROOT_NAMES);
     return super.forRoot(options);
   }
 
@@ -105,12 +105,12 @@ export class PlantsModule extends ConfigurableModuleClass implements OnModuleIni
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when an option next to the factory has another type or is unknown
+   * @throws OptionError when an option next to the factory is unknown or undefined
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
-    assertTypes(options, FOR_ROOT_ASYNC_TYPES);
+    assertNames(options, FOR_ROOT_ASYNC_NAMES);
     if (!options.useFactory && !options.useClass && !options.useExisting) {
       throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
     }

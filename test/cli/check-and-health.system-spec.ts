@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { generate } from 'selfsigned';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
@@ -7,7 +7,7 @@ import { plantStore, CLI_PATH, WITHOUT_ROOT_ACCESS } from '../support/plant-stor
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux, type RunResult, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { lockDatabase } from '../support/sqlite';
+import { execute, lockDatabase } from '../support/sqlite';
 
 const TOKEN = 'a-long-token-of-tests';
 const home = useServiceHome();
@@ -57,6 +57,64 @@ describe('check', () => {
       expect(checked.stdout).toMatch(/^FAILED {2}store: .*EACCES/m);
       expect(started.code).toBe(1);
     });
+  });
+
+  it.each([
+    [
+      'whose trigger rejects every row',
+      "CREATE TRIGGER t BEFORE INSERT ON plants BEGIN SELECT RAISE(ABORT, 'closed'); END",
+      /: closed\.$/m,
+    ],
+    [
+      'that has lost its key',
+      'CREATE TABLE t AS SELECT * FROM plants; DROP TABLE plants; ALTER TABLE t RENAME TO plants',
+      /: the column id of plants must be INTEGER PRIMARY KEY, but is INT\.$/m,
+    ],
+    [
+      'that lacks a column',
+      'ALTER TABLE plants DROP COLUMN tag',
+      /: the column tag of plants must be TEXT, but is missing\.$/m,
+    ],
+  ])('fails for a store %s, like a start of the service', async (_what, sql, reason) => {
+    await createStore();
+    execute(home.file, sql);
+    const environment = { DATABASE_URL: `sqlite:${home.file}`, AUTH_TOKENS: TOKEN };
+    const content = readFileSync(home.file);
+
+    const checked = await plantStore(['check'], environment);
+
+    expect(readdirSync(dirname(home.file))).toEqual(['plants.db']);
+    expect(readFileSync(home.file).equals(content)).toBe(true);
+    const started = await plantStore(['serve'], { ...environment, PORT: '0' });
+    expect(checked.stdout).toMatch(/^FAILED {2}store: /m);
+    expect(checked.stdout).toMatch(reason);
+    expect(started.stderr).toMatch(reason);
+    expect([checked.code, started.code]).toEqual([1, 1]);
+  });
+
+  it('fails for a new store in a file system that cannot contain one', async () => {
+    const environment = { DATABASE_URL: 'sqlite:/proc/x/y.db', AUTH_TOKENS: TOKEN };
+
+    const { code, stdout } = await plantStore(['check'], environment);
+
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^FAILED {2}store: ENOENT/m);
+  });
+
+  it('succeeds next to a service, and leaves the write-ahead log of a killed service as it is', async () => {
+    const service = await home.start();
+    await service.post('{"id":1,"name":"Fern"}');
+    const environment = { DATABASE_URL: `sqlite:${home.file}`, AUTH_TOKENS: TOKEN };
+    const running = await plantStore(['check'], environment);
+    await service.post('{"id":2,"name":"Fern"}');
+    await service.end('SIGKILL');
+    const log = readFileSync(`${home.file}-wal`);
+
+    const killed = await plantStore(['check'], environment);
+
+    expect([running.code, killed.code]).toEqual([0, 0]);
+    expect(readFileSync(`${home.file}-wal`).equals(log)).toBe(true);
+    expect(home.plants()).toHaveLength(2);
   });
 
   it.each([

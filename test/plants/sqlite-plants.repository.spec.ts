@@ -170,6 +170,72 @@ describe('the SQLite repository', () => {
     repository = await openRepository({ sqlite: file });
   });
 
+  it('does not open a file whose WAL has a hole, until the process with its index has ended', async () => {
+    for (let id = 1n; id <= 9n; id++) await insert(id);
+    const copy = join(folder, 'copy.db');
+    for (const suffix of suffixes) fs.copyFileSync(file + suffix, copy + suffix);
+    // A session that only reads does not copy the WAL when it closes.
+    const other = new DatabaseSync(copy, { readOnly: true });
+    const count = () => other.prepare('SELECT count(*) AS count FROM plants').get()?.count;
+    expect(count()).toBe(9);
+    const descriptor = fs.openSync(`${copy}-wal`, 'r+');
+    // A page that is lost, in the middle.
+    fs.writeSync(descriptor, Buffer.alloc(4096), 0, 4096, 4096 * 5);
+    fs.closeSync(descriptor);
+    const found = fs.readFileSync(`${copy}-wal`);
+
+    await expect(openRepository({ sqlite: copy })).rejects.toThrow(
+      /its write-ahead log can be read only up to frame \d+ of \d+, because a sync has failed\. .* end all other processes/,
+    );
+
+    expect(fs.readFileSync(`${copy}-wal`).equals(found)).toBe(true);
+    other.close();
+    const reopened = await openRepository({ sqlite: copy });
+    expect(await reopened.insert({ id: 100n, name: 'Fern' })).toBe('created');
+    await reopened.onApplicationShutdown();
+  });
+
+  it.each([
+    [
+      'a REAL id',
+      'id REAL PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB',
+      /id .* INTEGER PRIMARY KEY, but is REAL PRIMARY KEY/,
+    ],
+    [
+      'an id that is no key',
+      'id INTEGER, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB',
+      /id .* INTEGER PRIMARY KEY, but is INTEGER/,
+    ],
+    [
+      'a name that may be missing',
+      'id INTEGER PRIMARY KEY, name TEXT, tag TEXT, idempotency_key BLOB',
+      /name .* TEXT NOT NULL, but is TEXT/,
+    ],
+    [
+      'no tag',
+      'id INTEGER PRIMARY KEY, name TEXT NOT NULL, idempotency_key BLOB',
+      /tag .* TEXT, but is missing/,
+    ],
+    [
+      'a key of type TEXT',
+      'id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key TEXT',
+      /idempotency_key .* BLOB, but is TEXT/,
+    ],
+  ])('does not open a file whose table was rebuilt with %s', async (_what, columns, reason) => {
+    await repository.onApplicationShutdown();
+    execute(file, `DROP TABLE plants; CREATE TABLE plants (${columns})`);
+
+    await expect(openRepository({ sqlite: file })).rejects.toThrow(reason);
+  });
+
+  it('opens a file whose table has further columns', async () => {
+    await repository.onApplicationShutdown();
+    execute(file, 'ALTER TABLE plants ADD COLUMN note TEXT');
+    repository = await openRepository({ sqlite: file });
+
+    expect(await insert(1n)).toBe('created');
+  });
+
   describe('with a constraint or trigger of the operator', () => {
     const insertNamed = (id: bigint, name: string) => repository.insert({ id, name });
 

@@ -25,7 +25,7 @@ describe('the log', () => {
   }
 
   it('contains one line per 5xx with the error number, cause, request id and trace id', async () => {
-    const AUTH_ISSUER = 'http://127.0.0.1:9';
+    const AUTH_ISSUER = 'http://127.0.0.1:2';
     service = await home.start({ AUTH_ISSUER, AUTH_AUDIENCE: AUDIENCE });
     const parts = ['{"alg":"ES256","typ":"at+jwt"}', JSON.stringify({ iss: AUTH_ISSUER })];
     const [header, claims] = parts.map((part) => Buffer.from(part).toString('base64url'));

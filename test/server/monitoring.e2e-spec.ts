@@ -28,7 +28,7 @@ describe('alert rules and dashboard', () => {
   /** The metrics as the service exports them. */
   let metrics: string;
   beforeAll(async () => {
-    const issuer = { AUTH_ISSUER: 'http://127.0.0.1:9', AUTH_AUDIENCE: 'plants' };
+    const issuer = { AUTH_ISSUER: 'http://127.0.0.1:2', AUTH_AUDIENCE: 'plants' };
     const application = await TestApplication.start(issuer);
     await application.post('{"id":1,"name":"Fern"}');
     const { body } = await application.app.inject({ url: '/metrics', headers: AUTHORIZED });

@@ -7,7 +7,7 @@ import type { PostgresOptions } from '../store/postgres/postgres.options';
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
 
 /**
- * The options that a factory can return. The application fails to start if an option is unknown, undefined or empty,
+ * The options that a factory can return. The application fails to start if an option is unknown or undefined,
  * or if two options exclude each other.
  */
 export interface PlantsModuleOptions {

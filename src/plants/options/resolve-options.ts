@@ -1,7 +1,7 @@
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from '../auth/auth.options';
 import { generateToken } from '../auth/token-list';
 import { OptionError } from '../errors/operator.error';
-import { assertTypes, AUTH_TYPES, OPTION_TYPES, POSTGRES_TYPES } from './option-types';
+import { assertNames, AUTH_NAMES, OPTION_NAMES, POSTGRES_NAMES } from './option-names';
 import type { StoreLocation } from '../store/stores';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import { isProduction } from '../environment';
@@ -23,9 +23,13 @@ export function resolveOptions(
   options: PlantsModuleOptions,
   { repository, guard }: PlantsModuleExtras,
 ): ResolvedOptions {
-  assertTypes(options, OPTION_TYPES);
+  // A factory without a return statement is valid JavaScript.
+  if (Object(options) !== options) {
+    throw new OptionError('options', 'The options must be an object.');
+  }
+  assertNames(options, OPTION_NAMES);
   const { sqlite, postgres, auth, bodyLimit = DEFAULTS.bodyLimit } = options;
-  if (typeof postgres === 'object') assertTypes(postgres, POSTGRES_TYPES, 'postgres.');
+  if (typeof postgres === 'object') assertNames(postgres, POSTGRES_NAMES, 'postgres.');
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
     throw new OptionError('bodyLimit', 'bodyLimit must be a positive integer.');
   }
@@ -49,7 +53,7 @@ export function resolveOptions(
 
 /** @throws OptionError when no token could be accepted, or an option is invalid */
 function assertAuth(auth: AuthOptions): void {
-  assertTypes(auth, AUTH_TYPES, 'auth.');
+  assertNames(auth, AUTH_NAMES, 'auth.');
   const [error] = validateAuthOptions(auth);
   if (error) throw error;
   if (isAuthConfigured(auth)) return;

@@ -1,19 +1,26 @@
-import type { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
-/** Creates or upgrades the table in a transaction that locks out other processes. Returns the version found. */
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly notnull: number | bigint;
+  /** The position in the primary key, from 1, or 0. */
+  readonly pk: number | bigint;
+}
+
+/** Creates or upgrades the table in the current transaction. Returns the version found. */
 export function migrate(database: DatabaseSync): number {
-  database.exec('BEGIN IMMEDIATE');
   const version = findVersion(database);
   const statements = migrationsAfter(version, 'sqlite');
   database.exec([...statements, `PRAGMA user_version = ${MIGRATIONS.length}`].join(';'));
-  database.exec('COMMIT');
   return version;
 }
 
 /**
  * Finds the version of the table of a store; 0 if it has none yet.
- * @throws Error when the database has another table of that name, or when a newer version of the service created it
+ * @throws Error when the database has another table of that name, when a newer version of the service created it, or
+ *   when the table does not fit its version
  */
 export function findVersion(database: DatabaseSync): number {
   const version = readSchemaVersion(database);
@@ -27,7 +34,41 @@ export function findVersion(database: DatabaseSync): number {
     );
   }
   if (version > 0 && !table) throw new Error('it has no table plants');
+  if (version > 0) assertColumns(database, version);
   return version;
+}
+
+/**
+ * Checks the columns that the service uses. A tool that rebuilt the table may have changed them: a REAL id, for example,
+ * is stored as another number. Further columns are the business of the operator.
+ */
+function assertColumns(database: DatabaseSync, version: number): void {
+  const model = new DatabaseSync(':memory:');
+  model.exec(
+    MIGRATIONS.slice(0, version)
+      .map(({ sqlite }) => sqlite)
+      .join(';'),
+  );
+  const found = readColumns(database);
+  for (const column of readColumns(model)) {
+    const other = found.find(({ name }) => name === column.name);
+    const actual = other ? describeColumn(other) : 'missing';
+    const expected = describeColumn(column);
+    if (actual !== expected) {
+      throw new Error(`the column ${column.name} of plants must be ${expected}, but is ${actual}`);
+    }
+  }
+  model.close();
+}
+
+function readColumns(database: DatabaseSync): Column[] {
+  return database.prepare('PRAGMA table_info(plants)').all() as unknown as Column[];
+}
+
+function describeColumn({ type, notnull, pk }: Column): string {
+  const isRequired = Number(notnull) === 1;
+  const isKey = Number(pk) > 0;
+  return `${type.toUpperCase()}${isRequired ? ' NOT NULL' : ''}${isKey ? ' PRIMARY KEY' : ''}`;
 }
 
 export function readSchemaVersion(database: DatabaseSync): number {

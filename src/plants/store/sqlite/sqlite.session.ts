@@ -16,6 +16,10 @@ const OPEN_TIMEOUT_MS = 30_000;
 /** How long each attempt to open the file waits. The process cannot exit while its thread waits in SQLite. */
 const OPEN_ATTEMPT_MS = 250;
 
+const INSERT_AND_UNDO = `SAVEPOINT probe;
+  INSERT INTO plants (id, name, idempotency_key) VALUES (0, '', NULL) ON CONFLICT DO NOTHING;
+  ROLLBACK TO probe`;
+
 export interface Session extends Statements {
   /** The paths of the database file and of its WAL. */
   readonly files: readonly string[];
@@ -52,12 +56,14 @@ function tryToOpen(path: string): Session {
     enableDurableWal(database);
     const files = [path, walPathOf(path)] as const;
     // Before the first COMMIT, which would append to the WAL.
-    rewriteWal(database, files[1]);
+    rewriteWal(database, ...files);
     // Waits for no reader. Without it, a service that is killed often never shortens its WAL.
     database.exec('PRAGMA busy_timeout = 0');
     checkpoint(database, 'TRUNCATE');
     database.exec(`PRAGMA busy_timeout = ${OPEN_ATTEMPT_MS}`);
+    database.exec('BEGIN IMMEDIATE');
     const foundVersion = migrate(database);
+    database.exec('COMMIT');
     assertWritable(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return { ...prepareStatements(database), files, fileIds: readFileIds(files), foundVersion };
@@ -67,14 +73,36 @@ function tryToOpen(path: string): Session {
   }
 }
 
+/**
+ * Does what a start does with an existing file, but stores nothing, and leaves no file behind.
+ * @returns the schema version of the store
+ * @throws Error when a start would fail, or would not accept plants
+ */
+export function tryStart(path: string): number {
+  assertSafeSqlite();
+  assertUsableFile(path);
+  const hasWal = existsSync(walPathOf(path));
+  const database = new DatabaseSync(pathToFileURL(path), { timeout: BUSY_TIMEOUT_MS });
+  try {
+    database.exec('BEGIN IMMEDIATE');
+    const version = migrate(database);
+    prepareStatements(database);
+    database.exec(INSERT_AND_UNDO);
+    database.exec('ROLLBACK');
+    return version;
+  } finally {
+    // The last session that closes copies the WAL into the database file and deletes it. One that it created is empty.
+    if (hasWal) closeWithoutCheckpoint(database, path);
+    else database.close();
+  }
+}
+
 /** Inserts a plant, rolls it back, then commits a write that changes nothing. */
 export function assertWritable(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
   // SQLite writes the version even if it is unchanged.
-  database.exec(`SAVEPOINT probe;
-    INSERT INTO plants (id, name, idempotency_key) VALUES (0, '', NULL) ON CONFLICT DO NOTHING;
-    ROLLBACK TO probe; PRAGMA user_version = ${version}; COMMIT`);
+  database.exec(`${INSERT_AND_UNDO}; PRAGMA user_version = ${version}; COMMIT`);
 }
 
 /**
@@ -95,6 +123,7 @@ function readFileIds(paths: readonly string[]): string {
 }
 
 function readFileId(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  // As numbers, inodes above 2^53 would be rounded.
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}` : 'missing';
 }
