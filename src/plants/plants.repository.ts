@@ -67,6 +67,11 @@ export abstract class PlantsRepository {
     return 0;
   }
 
+  /** The size of the write-ahead log in bytes; 0 for a store without one, or whose log is the business of its server. */
+  logBytes(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
   /** Calls the observer after each commit from now on. A store without batches never calls it. */
   observeBatches(_observer: (batch: EndedBatch) => void): void {
     // A store that commits one plant at a time has no batches.

@@ -83,6 +83,15 @@ describe('the SQLite repository', () => {
     expect(await insert(2n)).toBe('created');
   });
 
+  it('measures the WAL', async () => {
+    await insert(1n);
+
+    expect(await repository.logBytes()).toBe(fs.statSync(`${file}-wal`).size);
+    expect(await repository.logBytes()).toBeGreaterThan(0);
+    await repository.onApplicationShutdown();
+    expect(await repository.logBytes()).toBe(0);
+  });
+
   it('limits the size of a WAL that has grown during a long read', async () => {
     const logSize = () => fs.statSync(`${file}-wal`).size;
     const reader = new DatabaseSync(file);

@@ -67,6 +67,10 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     return this.commits.queueLength;
   }
 
+  override logBytes(): Promise<number> {
+    return this.driver.logBytes?.() ?? super.logBytes();
+  }
+
   override observeBatches(observer: (batch: EndedBatch) => void): void {
     this.commits.observers.push(observer);
   }

@@ -91,6 +91,9 @@ export interface StoreDriver {
    */
   probe(): Promise<void>;
 
+  /** Measures the write-ahead log, if the driver writes one. Responds in time while the disk hangs. */
+  logBytes?(): Promise<number>;
+
   /** @throws StoreFailure when the disk fails. The plants that were acknowledged are stored all the same */
   close(): Promise<void>;
 }

@@ -100,6 +100,9 @@ export class Metrics {
     this.addGauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
       plants.queueLength(),
     );
+    this.addGauge('plant_store_log_bytes', 'Size of the write-ahead log of SQLite.', () =>
+      plants.logBytes(),
+    );
     this.addGauge('plant_store_ready', '1 if the store is working, 0 if it is recovering.', () =>
       Number(plants.isReady()),
     );

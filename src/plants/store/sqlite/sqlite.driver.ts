@@ -1,4 +1,6 @@
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
@@ -12,7 +14,11 @@ import {
   StoreFailure,
 } from '../store-driver';
 import { logUpgrade } from '../upgrade-log';
+import { walPathOf } from './sqlite.files';
 import { findPathError } from './sqlite.settings';
+
+/** How long measuring the WAL may take: the disk may hang. */
+const LOG_MEASUREMENT_MS = 1000;
 
 /** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
 export type SqliteRequest =
@@ -46,6 +52,9 @@ export class SqliteDriver implements StoreDriver {
   readonly maxBatches = 1;
   /** The thread that has opened the store. Undefined before that, and once the store is closed. It may have failed. */
   private worker: Worker | undefined;
+  private walPath: string;
+  /** The size of the WAL when it was measured last. */
+  private latestLogBytes = 0;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
   /** Why the store cannot be used again by this process. */
@@ -57,6 +66,7 @@ export class SqliteDriver implements StoreDriver {
     // The message omits the path, because it may be a URL with a password.
     if (error) throw new OptionError('sqlite', error);
     this.name = resolve(path);
+    this.walPath = `${this.name}-wal`;
   }
 
   async open(_signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void> {
@@ -70,6 +80,7 @@ export class SqliteDriver implements StoreDriver {
       throw new OptionError('sqlite', message);
     }
     this.worker = worker;
+    this.walPath = walPathOf(this.name);
     logUpgrade(reply.value as number);
   }
 
@@ -87,6 +98,16 @@ export class SqliteDriver implements StoreDriver {
 
   probe(): Promise<void> {
     return this.request({ kind: 'probe' });
+  }
+
+  async logBytes(): Promise<number> {
+    const measuring = stat(this.walPath).then(
+      ({ size }) => (this.latestLogBytes = size),
+      // There is no log before the store is open, and after it is closed.
+      () => (this.latestLogBytes = 0),
+    );
+    await Promise.race([measuring, sleep(LOG_MEASUREMENT_MS, undefined, { ref: false })]);
+    return this.latestLogBytes;
   }
 
   async close(): Promise<void> {
