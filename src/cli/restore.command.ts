@@ -6,6 +6,7 @@ import { OperatorError } from '../plants/errors/operator.error';
 import { isBusy } from '../plants/store/sqlite/sqlite.errors';
 import {
   assertUsableFile,
+  createFormerName,
   makeDirectory,
   protectNewFile,
   walPathOf,
@@ -31,7 +32,7 @@ export async function restore(backup: string): Promise<void> {
     protectNewFile(draft);
     return copySqlite(fs.realpathSync(backup), draft, true);
   };
-  const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
+  const former = createFormerName(file);
   await writeNewFile(file, copy, (draft) => {
     replace(file, old, draft, former);
   });
@@ -58,8 +59,7 @@ function replace(
       throw new OperatorError(`Another command has created or replaced ${file} in the meantime.`);
     }
     if (old) {
-      fs.chmodSync(draft, Number(old.mode) & 0o666);
-      fs.chownSync(draft, Number(old.uid), Number(old.gid));
+      keepOwner(draft, old);
       linkOrRename(file, former);
     }
     if (fs.existsSync(file)) fs.renameSync(draft, file);
@@ -73,6 +73,17 @@ function replace(
   } finally {
     lock?.close();
   }
+}
+
+/** Gives a file the owner and the mode of the old one. Only root can keep another user, but members of its group can keep that. */
+function keepOwner(draft: string, { mode, uid, gid }: fs.BigIntStats): void {
+  try {
+    fs.chownSync(draft, Number(uid), Number(gid));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
+    fs.chownSync(draft, fs.statSync(draft).uid, Number(gid));
+  }
+  fs.chmodSync(draft, Number(mode) & 0o666);
 }
 
 /** Returns undefined if there is no such file. As numbers, inodes above 2^53 would be rounded. */

@@ -2,12 +2,20 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/store/migrations';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
+
+/** What the thread of {@link copySqlite} gets. */
+export interface CopyRequest {
+  readonly from: string;
+  readonly to: string;
+  /** Whether the source is a backup, which is checked too. */
+  readonly isBackup: boolean;
+}
 
 /**
  * Describes the file at a path and what the service would do with it.
@@ -49,7 +57,9 @@ function tryToCreate(directory: string): void {
  * @throws OperatorError when that fails
  */
 export async function copySqlite(from: string, to: string, isBackup = false): Promise<void> {
-  const thread = new Worker(__filename, { workerData: [from, to, isBackup] });
+  const thread = new Worker(require.resolve('./sqlite.copy-thread.js'), {
+    workerData: { from, to, isBackup } satisfies CopyRequest,
+  });
   await once(thread, 'exit').catch((cause: unknown) => {
     // An error of another thread loses its class.
     throw new OperatorError((cause as Error).message, { cause });
@@ -59,6 +69,18 @@ export async function copySqlite(from: string, to: string, isBackup = false): Pr
 /** Checks that a file is a store, and reads all of it. Throws an OperatorError that states what is wrong. */
 export function checkSqlite(file: string): void {
   read(file, checkDatabase);
+}
+
+/** Copies a database, and checks the copy. Blocks the thread. Throws an OperatorError that states what is wrong. */
+export function copyInThisThread({ from, to, isBackup }: CopyRequest): void {
+  const copy = (database: DatabaseSync): void => {
+    // VACUUM skips what it does not find in a damaged database.
+    if (isBackup) checkDatabase(database);
+    // This is one read transaction: it neither blocks writers nor is blocked by them.
+    database.prepare('VACUUM INTO ?').run(to);
+  };
+  read(from, copy, isBackup);
+  checkSqlite(to);
 }
 
 function checkDatabase(database: DatabaseSync): void {
@@ -94,16 +116,4 @@ function assertNoForeignLog(file: string): void {
   const suffixes = header[18] === 2 ? ['-journal'] : ['-journal', '-wal'];
   const log = suffixes.map((suffix) => file + suffix).find((path) => fs.existsSync(path));
   if (log !== undefined) throw new Error(`${log} belongs to another file`);
-}
-
-if (!isMainThread) {
-  const [from, to, isBackup] = workerData as [string, string, boolean];
-  const copy = (database: DatabaseSync): void => {
-    // VACUUM skips what it does not find in a damaged database.
-    if (isBackup) checkDatabase(database);
-    // This is one read transaction: it neither blocks writers nor is blocked by them.
-    database.prepare('VACUUM INTO ?').run(to);
-  };
-  read(from, copy, isBackup);
-  checkSqlite(to);
 }

@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
+  linkSync,
   mkdirSync,
   promises,
   readdirSync,
@@ -218,6 +219,29 @@ describe('backup and restore', () => {
 
     const created = statSync(home.file);
     expect([created.uid, created.gid, created.mode & 0o777]).toEqual([uid, gid, mode]);
+  });
+
+  // Root is needed to become another user.
+  const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
+  describeAsRoot('restore by a member of the group', () => {
+    it('keeps group and mode of the replaced file, also if a killed restore has left it two names', async () => {
+      copyBackup();
+      for (const path of [dirname(home.file), home.file]) chownSync(path, 10_003, 10_002);
+      chmodSync(home.file, 0o660);
+      chmodSync(dirname(home.file), 0o770);
+      for (const path of [home.folder, copy]) chmodSync(path, 0o755);
+      linkSync(home.file, `${home.file}.before-20261129012345678`);
+      const wrapper = ['setpriv', '--reuid', '10001', '--regid', '10002', '--clear-groups'];
+
+      const restored = await plantStore(['restore', copy], environmentFor(home.file), {
+        cwd: home.folder,
+        wrapper,
+      });
+
+      expect(restored).toMatchObject({ code: 0 });
+      const { uid, gid, mode } = statSync(home.file);
+      expect([uid, gid, mode & 0o777]).toEqual([10_001, 10_002, 0o660]);
+    });
   });
 
   describeOnLinux(() => {

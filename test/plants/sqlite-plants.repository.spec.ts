@@ -237,6 +237,16 @@ describe('the SQLite repository', () => {
     await expect(openRepository({ sqlite: file })).rejects.toThrow(reason);
   });
 
+  it('opens a file that a restore, killed before its end, has left under two names', async () => {
+    await insert(1n);
+    await repository.onApplicationShutdown();
+    fs.linkSync(file, `${file}.before-20261129012345678`);
+
+    repository = await openRepository({ sqlite: file });
+
+    expect(await insert(1n)).toBe('taken');
+  });
+
   it('opens a file whose table has further columns', async () => {
     await repository.onApplicationShutdown();
     execute(file, 'ALTER TABLE plants ADD COLUMN note TEXT');

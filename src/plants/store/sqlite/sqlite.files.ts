@@ -6,11 +6,12 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   statSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 /** Returns the path of the write-ahead log. It is next to the file to which symbolic links lead. */
 export function walPathOf(path: string): string {
@@ -34,7 +35,7 @@ export function assertUsableFile(path: string): void {
   }
   if (!stats) return;
   if (!stats.isFile()) throw new Error('it is not a regular file');
-  if (stats.nlink > 1) {
+  if (stats.nlink > 1 + countFormerNames(path)) {
     throw new Error(
       `it has ${stats.nlink} hard links. Opening it under more than one name loses plants: delete the other links (symbolic links are fine)`,
     );
@@ -44,6 +45,25 @@ export function assertUsableFile(path: string): void {
       'it is a mount point of its own, so its write-ahead log would be on another file system: mount the directory instead',
     );
   }
+}
+
+/** Returns the name under which `restore` keeps the file that it replaces. */
+export function createFormerName(path: string): string {
+  return `${path}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
+}
+
+/**
+ * Counts the other names of a file that `restore` created. If it is killed before it has put the new file in place, the
+ * old file has two names. Nobody opens it under the other one.
+ */
+function countFormerNames(path: string): number {
+  const file = realpathSync(path);
+  const { ino, dev } = statSync(file, { bigint: true });
+  return readdirSync(dirname(file)).filter((name) => {
+    if (!name.startsWith(`${basename(file)}.before-`)) return false;
+    const other = statSync(join(dirname(file), name), { bigint: true, throwIfNoEntry: false });
+    return other?.ino === ino && other.dev === dev;
+  }).length;
 }
 
 /** Whether a path is a mount point. Returns false on systems without `/proc/self/mountinfo`. */
