@@ -1,9 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { JwtVerifier } from '../plants/auth/jwt.verifier';
 import { TokenVerifier } from '../plants/auth/token-verifier';
+import { print } from './print';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
 import { findValidityError, readTls } from '../server/http/tls';
@@ -56,7 +57,7 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
       const shown = formatForOperator(error);
       line = `FAILED  ${name}: ${shown instanceof Error ? shown.message : String(shown)}`;
     }
-    writeFileSync(1, `${line}\n`);
+    print(line);
   }
 }
 

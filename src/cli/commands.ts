@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { scopeNames, SCOPES } from '../plants/auth/scopes';
 import { formatForOperator } from '../server/settings/environment';
@@ -8,6 +7,7 @@ import { backUp } from './backup.command';
 import { check } from './check.command';
 import { exportTo } from './export.command';
 import { checkHealth } from './health.command';
+import { print } from './print';
 import { restore } from './restore.command';
 import { createAndPrintToken, parseExpiry, parseName } from './token-create.command';
 import { UsageError } from './usage.error';
@@ -43,12 +43,16 @@ function assertCommandExists(parent: Command, [name, ...others]: readonly string
   }
 }
 
-function createProgram(): Command {
+export function createProgram(): Command {
   const program = new Command('plant-store')
     .description('Accepts plant records over HTTP and stores them exactly and durably.')
     .version(version, '-v, --version', 'print the version')
-    // Unlike commander's own output, this fails if it cannot be written.
-    .configureOutput({ writeOut: writeFileSync.bind(undefined, 1) })
+    .configureOutput({
+      // Unlike commander's own output, this fails if it cannot be written.
+      writeOut: (text) => {
+        print(text.trimEnd());
+      },
+    })
     .exitOverride()
     .showHelpAfterError('(use --help to see the valid commands and options)');
   // The help lists the commands in this order.

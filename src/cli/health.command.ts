@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { readText } from '../server/settings/variable-text';
+import { print } from './print';
 
 /** Checks the health of the running service. Importing the service would take many times the CPU time and memory. */
 export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
@@ -23,7 +23,7 @@ export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
     const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
     request.destroy();
     if (statusCode !== 200) throw new Error(`it returned status ${statusCode}`);
-    writeFileSync(1, `${state}\n`);
+    print(state);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     console.error(`The health check of ${server} failed: ${message || code}.`);

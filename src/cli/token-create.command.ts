@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import type { Scope } from '../plants/auth/scopes';
 import { createToken, TOKEN_NAME } from '../plants/auth/token-list';
 import { lifetime } from '../server/settings/variable-parsers';
 import { readText } from '../server/settings/variable-text';
+import { print } from './print';
 import { UsageError } from './usage.error';
 
 interface Options {
@@ -18,9 +18,7 @@ export function createAndPrintToken({
   ...rest
 }: Options): void {
   if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');
-  createToken(file, { ...rest, scopes }, (token) => {
-    writeFileSync(1, `${token}\n`);
-  });
+  createToken(file, { ...rest, scopes }, print);
 }
 
 export function parseName(text: string): string {

@@ -1,12 +1,37 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { version } from '../../package.json';
+import { createProgram } from '../../src/cli/commands';
 import { TOKEN } from '../support/application';
-import { useFolder } from '../support/folder';
+import { makeFolder, removeFolder, useFolder } from '../support/folder';
 import { CLI_PATH, plantStore } from '../support/plant-store';
-import { describeOnLinux, shell } from '../support/run';
+import { describeOnLinux, type RunResult, shell } from '../support/run';
+
+/** The arguments of the commands that need some. */
+const ARGUMENTS: Partial<Record<string, string>> = {
+  backup: 'copy.db',
+  restore: 'backup.db',
+  'token create': '--file tokens.txt',
+};
+
+/** The commands that write only to standard error, or to files. */
+const SILENT = ['import', 'backup', 'restore'];
+
+/** Returns the names of the commands that have no subcommands, such as `token create`. */
+function namesOf(commands: readonly Command[]): string[] {
+  return commands.flatMap((command) => {
+    const names = namesOf(command.commands);
+    return names.length > 0 ? names.map((name) => `${command.name()} ${name}`) : command.name();
+  });
+}
+
+/** The commands and options that print to standard output. `logs.system-spec.ts` tests the log of `serve`. */
+const PRINTING = [...namesOf(createProgram().commands), '--help', '--version'].filter(
+  (name) => name !== 'serve' && !SILENT.includes(name),
+);
 
 describe('the command line', () => {
   const folder = useFolder();
@@ -17,8 +42,8 @@ describe('the command line', () => {
 
   const help = '(use --help to see the valid commands and options)';
 
-  const commands =
-    'The commands are: serve, export, import, backup, restore, check, health, token.';
+  const names = createProgram().commands.map((command) => command.name());
+  const commands = `The commands are: ${names.join(', ')}.`;
 
   it.each([
     // Node.js reads `--env-file` itself.
@@ -95,24 +120,62 @@ describe('the command line', () => {
   });
 
   describeOnLinux(() => {
-    it.each(['export', 'check', 'health', 'token create --file tokens.txt', '--help', '--version'])(
-      'exits with code 1 when the output of %s cannot be written',
-      async (command) => {
-        writeFileSync(join(folder, 'tokens.txt'), '');
-        const environment = { DATABASE_URL: 'sqlite:plants.db', AUTH_TOKENS: TOKEN };
-        await plantStore(['import'], environment, { cwd: folder, input: '{"id":1,"name":"x"}' });
-        const server = createServer((_request, response) => response.end()).listen(0);
-        const { port } = server.address() as AddressInfo;
+    const directory = makeFolder();
+    const environment = { DATABASE_URL: 'sqlite:plants.db', AUTH_TOKENS: TOKEN };
+    let server: Server;
+    beforeAll(async () => {
+      await plantStore(['import'], environment, { cwd: directory, input: '{"id":1,"name":"x"}' });
+      await plantStore(['backup', 'backup.db'], environment, { cwd: directory });
+      server = createServer((_request, response) => response.end()).listen(0);
+    });
+    afterAll(() => {
+      server.close();
+      removeFolder(directory);
+    });
 
-        const { code, stderr } = await shell(
-          `"${process.execPath}" "${CLI_PATH}" ${command} >/dev/full`,
-          { cwd: folder, env: { ...environment, PORT: String(port) } },
-        );
-        server.close();
+    /**
+     * Runs a command next to a store, its backup, an empty token file and a healthy service.
+     * @param output lines of a shell that open the file descriptor 3, the standard output of the command
+     */
+    function runWithOutput(command: string, output: string): Promise<RunResult> {
+      rmSync(join(directory, 'copy.db'), { force: true });
+      writeFileSync(join(directory, 'tokens.txt'), '');
+      const { port } = server.address() as AddressInfo;
+      const line = `${command} ${ARGUMENTS[command] ?? ''}`;
+      return shell(`${output}\n"${process.execPath}" "${CLI_PATH}" ${line} >&3 </dev/null`, {
+        cwd: directory,
+        env: { ...environment, PORT: String(port) },
+      });
+    }
+
+    it.each(PRINTING)(
+      'exits with code 1 when the output of %s finds a full disk',
+      async (command) => {
+        const { code, stderr } = await runWithOutput(command, 'exec 3>/dev/full');
 
         expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]*ENOSPC[^\n]*\n$/)]);
-        expect(readFileSync(join(folder, 'tokens.txt'), 'utf8')).toBe('');
+        expect(readFileSync(join(directory, 'tokens.txt'), 'utf8')).toBe('');
       },
     );
+
+    it.each(PRINTING)(
+      'exits with code 1 and no stack trace when the output of %s is a closed pipe',
+      async (command) => {
+        // The pipe is opened for reading, then for writing, and its reading end is closed before the command starts.
+        const { code, stderr } = await runWithOutput(
+          command,
+          'rm -f pipe; mkfifo pipe; exec 4<>pipe 3>pipe 4>&-',
+        );
+
+        expect([code, stderr]).toEqual([1, expect.stringMatching(/^(?:[^\n]*EPIPE[^\n]*\n)?$/)]);
+        expect(readFileSync(join(directory, 'tokens.txt'), 'utf8')).toBe('');
+      },
+    );
+
+    it.each(SILENT)('%s writes nothing to standard output', async (command) => {
+      const { code, stderr } = await runWithOutput(command, 'exec 3>/dev/full');
+
+      expect([code, stderr]).toEqual([0, expect.not.stringContaining('ENOSPC')]);
+    });
   });
 });
