@@ -78,8 +78,9 @@ describe('a service', () => {
       const client = openConnection(url);
       const [connection] = (await once(application.app.getHttpServer(), 'connection')) as [Socket];
       jest.spyOn(repository, 'insert').mockImplementation(async (plant) => {
-        client.destroy();
-        await once(connection, 'close');
+        client.resetAndDestroy();
+        // `once` would reject, because the connection also emits an error.
+        await new Promise((resolve) => connection.on('close', resolve));
         if (error) throw error;
         return insert(plant);
       });

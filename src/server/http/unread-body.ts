@@ -15,7 +15,8 @@ const IDLE_MS = 2000;
 
 /** Whether the rest of a body may still arrive, although the response is known. */
 export function isIncomplete(message: IncomingMessage): boolean {
-  if (message.complete) return false;
+  // A request that is injected without a socket never becomes `complete`.
+  if (message.complete || message.readableEnded) return false;
   return hasBody(message) && message.headers['content-length'] !== '0';
 }
 
