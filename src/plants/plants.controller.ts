@@ -19,6 +19,7 @@ import {
   type HostRequest,
   HttpRequest,
   notesOf,
+  InsertsPlants,
   ParsesRawBody,
 } from './http/request';
 import {
@@ -53,6 +54,7 @@ export class PlantsController {
   @HttpCode(200)
   @UseFilters(CreateErrorFilter)
   @ParsesRawBody(true)
+  @InsertsPlants(true)
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:

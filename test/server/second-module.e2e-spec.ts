@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { AppModule } from '../../src/app.module';
+import { PlantsRepository } from '../../src/plants';
 import { AUTHORIZED, JSON_HEADERS, TestApplication } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { readMetric } from '../support/metrics';
@@ -111,6 +112,22 @@ describe('a module beside PlantsModule', () => {
     expect(await send('GET', '/seeds/1', undefined, { authorization: '' })).toMatchObject(
       unauthorized,
     );
+  });
+
+  it('responds while too many plants are waiting to be stored', async () => {
+    const repository = application.app.get(PlantsRepository, { strict: false });
+    const canAccept = jest.spyOn(repository, 'canAccept').mockReturnValue(false);
+
+    const responses = [
+      await send('POST', '/plants', '{"id":1,"name":"Fern"}'),
+      await send('PUT', '/seeds/1', SEED),
+    ];
+    canAccept.mockRestore();
+
+    expect(responses).toMatchObject([
+      { status: 503, body: errorBodies.unavailable },
+      { status: 200 },
+    ]);
   });
 
   it('counts its requests by their routes, and none of them as a create request', async () => {

@@ -65,6 +65,9 @@ export function headerValues({ headers, rawHeaders }: IncomingMessage, name: str
 /** `@ParsesRawBody(true)` marks a route that parses `rawBody` itself, so that no parser of JSON needs to run before. */
 export const ParsesRawBody = Reflector.createDecorator<boolean>();
 
+/** `@InsertsPlants(true)` marks a route whose requests wait in the queue of the store. */
+export const InsertsPlants = Reflector.createDecorator<boolean>();
+
 /** Passes the request to a pipe. A global `ValidationPipe` of a host skips parameters of its type, `custom`. */
 export const HttpRequest = createParamDecorator((_: unknown, context) =>
   context.switchToHttp().getRequest<HostRequest>(),

@@ -1,12 +1,13 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { UnavailableError } from '../../plants/errors/errors';
+import { InsertsPlants } from '../../plants/http/request';
 import { PlantsRepository } from '../../plants/plants.repository';
 
-/** `@SkipAdmission(true)` exempts the routes of a controller from the guards for load and rate. */
-export const SkipAdmission = Reflector.createDecorator<boolean>();
-
-/** Rejects requests with 503 while the queue is full, before their token and body are read. */
+/**
+ * Rejects requests to insert plants with 503 while the queue of the store is full, before their token and body are read.
+ * Other routes, such as one that reads plants, do not wait in the queue.
+ */
 @Injectable()
 export class LoadSheddingGuard implements CanActivate {
   // Created once, so that thousands of rejections per second do not each capture a stack trace.
@@ -20,8 +21,8 @@ export class LoadSheddingGuard implements CanActivate {
   ) {}
 
   canActivate(context: ExecutionContext): boolean {
-    if (this.plants.canAccept() || this.reflector.get(SkipAdmission, context.getClass()))
-      return true;
+    if (this.plants.canAccept()) return true;
+    if (!this.reflector.get(InsertsPlants, context.getHandler())) return true;
     throw this.fullError;
   }
 }

@@ -5,11 +5,13 @@ import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { type Caller, identifyCaller } from '../../plants/http/caller';
 import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
-import { SkipAdmission } from './load-shedding.guard';
+
+/** `@SkipRateLimit(true)` exempts the routes of a controller from the rate limit. */
+export const SkipRateLimit = Reflector.createDecorator<boolean>();
 
 /**
- * Limits the requests of each caller, except for metrics, and reports the remaining quota in the headers of
- * draft-ietf-httpapi-ratelimit-headers-10 (newer drafts exist). Must run after the guard that sets the caller.
+ * Limits the requests of each caller, except on routes with {@link SkipRateLimit}, and reports the remaining quota in the
+ * headers of draft-ietf-httpapi-ratelimit-headers-10 (newer drafts exist). Must run after the guard that sets the caller.
  */
 export class RateLimitGuard implements CanActivate {
   private readonly limiter: RateLimiterMemory;
@@ -20,7 +22,7 @@ export class RateLimitGuard implements CanActivate {
   }
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (this.reflector.get(SkipAdmission, context.getClass())) return true;
+    if (this.reflector.get(SkipRateLimit, context.getClass())) return true;
     const http = context.switchToHttp();
     const { plantStore } = http.getRequest<{ readonly plantStore: { readonly caller: Caller } }>();
     const { quota, window } = this.options;

@@ -13,7 +13,7 @@ import {
 } from '../../plants/errors/errors';
 import type { PlantsRepository } from '../../plants/plants.repository';
 import type { RequestNotes } from '../../plants/http/request';
-import { SkipAdmission } from '../guards/load-shedding.guard';
+import { SkipRateLimit } from '../guards/rate-limit.guard';
 
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -137,7 +137,7 @@ export class Metrics {
 
 /** `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. */
 @Controller('metrics')
-@SkipAdmission(true)
+@SkipRateLimit(true)
 @ApiExcludeController()
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}
