@@ -27,6 +27,8 @@ address = 'plants.sock' if created.family == socket.AF_UNIX else ('127.0.0.1', 0
 created.bind(address)
 if created.type == socket.SOCK_STREAM: created.listen()
 os.dup2(created.fileno(), 3)
+# Without it, a socket that had the descriptor 3 already would be closed.
+os.set_inheritable(3, True)
 os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
 os.execvp(sys.argv[1], sys.argv[1:])`;
 
@@ -134,16 +136,29 @@ describe('a service with an inherited socket', () => {
   );
 
   describeWith('python3', () => {
-    it.each(['AF_UNIX, socket.SOCK_STREAM', 'AF_INET, socket.SOCK_DGRAM'])(
+    it.each([
+      ['AF_UNIX, socket.SOCK_STREAM', 'it is a Unix socket'],
+      ['AF_UNIX, socket.SOCK_DGRAM', 'listen EINVAL: invalid argument'],
+      ['AF_INET, socket.SOCK_DGRAM', 'listen EINVAL: invalid argument'],
+    ])(
       'exits with one error message when the socket is of another kind: %s',
-      async (kind) => {
+      async (kind, reason) => {
         const service = home.spawn({ AUTH_TOKENS: TOKEN }, ['python3', '-c', createStarter(kind)]);
 
         expect(await service.ended).toEqual({ code: 1, signal: null });
         expect(service.stderr).toBe(
-          'The service manager passes a socket (LISTEN_FDS) that is not a TCP socket: set ListenStream to a port, or to an IP address and a port.\n',
+          `The socket that the service manager passes (LISTEN_FDS) cannot be used: ${reason}. Set ListenStream to a port, or to an IP address and a port.\n`,
         );
       },
+    );
+  });
+
+  it('exits with one error message when no socket is passed', async () => {
+    const service = home.spawn({ AUTH_TOKENS: TOKEN }, ['sh', '-c', START]);
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The socket that the service manager passes \(LISTEN_FDS\) cannot be used: .*\. Set ListenStream .*\n$/,
     );
   });
 

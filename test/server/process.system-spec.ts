@@ -166,6 +166,19 @@ describe('the service as a process', () => {
     );
   });
 
+  it('lets 1,000 new connections wait in the kernel while the event loop is blocked', async () => {
+    const service = await home.start();
+    const url = await service.url();
+    service.kill('SIGSTOP');
+
+    const sockets = Array.from({ length: 1000 }, () => openConnection(url));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+
+    service.kill('SIGCONT');
+    sockets.forEach((socket) => socket.destroy());
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+  });
+
   it('closes and counts connections beyond MAX_CONNECTIONS, and still responds on HEALTH_PORT', async () => {
     const service = await home.start({ HEALTH_PORT: '0', MAX_CONNECTIONS: '10' });
     const url = await service.url();

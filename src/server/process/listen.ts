@@ -14,6 +14,12 @@ const FIRST_INHERITED_DESCRIPTOR = 3;
 const MAX_HEALTH_CONNECTIONS = 8;
 
 /**
+ * The maximum number of new connections that wait in the kernel until they are accepted: the limit that Linux has by
+ * default. Node.js accepts one in each turn of its event loop. Beyond the limit, clients retry after a second or more.
+ */
+const BACKLOG = 4096;
+
+/**
  * Listens on all ports in the settings, and logs their URLs. A socket that a service manager passes replaces `HOST` and
  * `PORT`. It stays open while the service restarts, so that new connections wait instead of being refused.
  * @param onFailure called when the inherited socket cannot be used, to end the process at once
@@ -25,8 +31,13 @@ export async function listen(
   onFailure: (error: unknown) => never,
 ): Promise<void> {
   const { host, port, healthPort, docs } = settings;
-  if (hasInheritedSocket(process.env)) await listenOnInheritedSocket(app, onFailure);
-  else await listenOn(host, 'PORT', (address) => app.listen({ port, host: address }));
+  if (hasInheritedSocket(process.env)) {
+    await listenOnInheritedSocket(app, onFailure);
+  } else {
+    await listenOn(host, 'PORT', (address) =>
+      app.listen({ port, host: address, backlog: BACKLOG }),
+    );
+  }
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer(), settings)}`);
   if (healthPort !== undefined) {
@@ -76,15 +87,22 @@ async function listenOnInheritedSocket(
   app: NestFastifyApplication,
   onFailure: (error: unknown) => never,
 ): Promise<void> {
-  const error = new OperatorError(
-    'The service manager passes a socket (LISTEN_FDS) that is not a TCP socket: set ListenStream to a port, or to an IP address and a port.',
-  );
+  const fail = (reason: string): never =>
+    onFailure(
+      new OperatorError(
+        `The socket that the service manager passes (LISTEN_FDS) cannot be used: ${reason}. Set ListenStream to a port, or to an IP address and a port.`,
+      ),
+    );
   const server: Server = app.getHttpServer();
   // Only a listening socket shows its type. Fastify throws in its own listener if this is a Unix socket.
-  server.once('listening', () => typeof server.address() === 'string' && onFailure(error));
-  // The address has no effect. Without one, Fastify would create extra servers without our settings.
+  server.once('listening', () => {
+    const address = server.address();
+    if (address === null || typeof address === 'string') fail('it is a Unix socket');
+  });
+  // The address has no effect. Without one, Fastify would create extra servers without our settings. A backlog would
+  // have no effect either: Node.js ignores the option for a descriptor, and sets 511.
   const options = { fd: FIRST_INHERITED_DESCRIPTOR, host: '127.0.0.1' };
-  await app.listen(options).catch(() => onFailure(error));
+  await app.listen(options).catch((error: unknown) => fail((error as Error).message));
 }
 
 async function listenOn(
