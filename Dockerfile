@@ -24,11 +24,11 @@ RUN groupadd --gid 10001 plants \
 COPY --from=build /opt/plant-store/package.json /opt/plant-store/
 COPY --from=build /opt/plant-store/node_modules /opt/plant-store/node_modules
 COPY --from=build /opt/plant-store/dist /opt/plant-store/dist
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATABASE_URL=sqlite:/data/plants.db
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 HEALTH_PORT=3080 DATABASE_URL=sqlite:/data/plants.db
 USER 10001:10001
 WORKDIR /data
 VOLUME /data
-EXPOSE 3000
+EXPOSE 3000 3080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --start-interval=1s --retries=3 \
   CMD ["plant-store", "health", "--ready"]

@@ -62,7 +62,8 @@ afterAll(() => postgres.remove());
 async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> {
   mkdirSync(join(home.folder, 'data'));
   const env: NodeJS.ProcessEnv = { ...image, AUTH_TOKENS: '', ...environment };
-  Object.assign(env, { HOST: '127.0.0.1', PORT: '0' });
+  expect(env.HEALTH_PORT).toBe(image.HEALTH_PORT);
+  Object.assign(env, { HOST: '127.0.0.1', PORT: '0', HEALTH_PORT: '0' });
   env.DATABASE_URL = env.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
 
   const service = await home.start(env);
@@ -94,17 +95,18 @@ describe.each(MANIFESTS)('%s', (file) => {
     const { labels } = metadata;
     const { selector } = specs.Service as Whole<ServiceSpec>;
     const port = { name: 'http', containerPort: Number(image.PORT) };
-    const probe = (path: string) => ({ httpGet: { path, port: port.name } });
+    const healthPort = { name: 'health', containerPort: Number(image.HEALTH_PORT) };
+    const probe = (path: string) => ({ httpGet: { path, port: healthPort.name } });
 
-    expect(dockerfile).toContain(`\nEXPOSE ${port.containerPort}\n`);
+    expect(dockerfile).toContain(`\nEXPOSE ${image.PORT} ${image.HEALTH_PORT}\n`);
     expect([selector, workload.selector.matchLabels]).toEqual([labels, labels]);
-    const ingress = [{ ports: [{ port: port.name }] }];
+    const ingress = [{ ports: [{ port: port.name }, { port: healthPort.name }] }];
     expect(specs).toMatchObject({
       Service: { ports: [{ targetPort: port.name }] },
       NetworkPolicy: { podSelector: { matchLabels: labels }, ingress },
     });
     expect(container).toMatchObject({
-      ports: [port],
+      ports: [port, healthPort],
       startupProbe: probe('/health/live'),
       livenessProbe: probe('/health/live'),
       readinessProbe: probe('/health/ready'),

@@ -15,7 +15,7 @@ import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
 import { allowHalfOpen, Connections } from './connections';
 import { corsHeaders } from './cors';
-import { addRoutingHook, findTargetError, rewriteUrl } from './routing';
+import { addRoutingHook, findTargetError, isOnHealthPort, rewriteUrl } from './routing';
 import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
 import { isIncomplete, mayWaitForContinue, sendBeforeBody } from './unread-body';
@@ -80,7 +80,8 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     recorder.record(request, reply);
     // Successful create requests need none: only scripts can send them. Their errors have them already.
     if (notesOf(request).outcome === undefined) addSecurityHeaders(reply);
-    if (isClosing) void reply.header('Connection', 'close');
+    // Connections to `HEALTH_PORT` are few, and idle ones would keep others out.
+    if (isClosing || isOnHealthPort(request)) void reply.header('Connection', 'close');
     if (!isIncomplete(request.raw)) return content;
     // An oversized body may never end, RFC 9110 section 15.5.14. A client that waits for `100 Continue` sends none.
     const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;

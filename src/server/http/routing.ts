@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
 import { pathOf } from '../../plants/http/request';
@@ -33,6 +33,11 @@ export function findTargetError(target: string): PlantStoreError {
   return new MalformedRequestError('The request target is malformed.');
 }
 
+/** Returns whether a request came over `HEALTH_PORT`. */
+export function isOnHealthPort({ socket, server }: FastifyRequest): boolean {
+  return socket.localPort === server.healthPort;
+}
+
 /**
  * Responds to preflights, and rejects other requests without a route: with 405 if the path has a route for another
  * method, otherwise with 404. On `HEALTH_PORT`, a route counts only if its `config` has `isOnHealthPort`.
@@ -40,9 +45,7 @@ export function findTargetError(target: string): PlantStoreError {
 export function addRoutingHook(instance: FastifyInstance, corsOrigins: readonly string[]): void {
   const findMethods = recordMethods(instance);
   instance.addHook('onRequest', (request, reply, done) => {
-    const isHidden =
-      request.socket.localPort === instance.healthPort &&
-      request.routeOptions.config.isOnHealthPort !== true;
+    const isHidden = isOnHealthPort(request) && request.routeOptions.config.isOnHealthPort !== true;
     if (!isHidden && !request.is404) {
       done();
       return;

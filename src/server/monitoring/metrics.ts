@@ -55,7 +55,7 @@ export class Metrics {
   });
   private readonly droppedConnections = new Counter({
     name: 'http_dropped_connections_total',
-    help: 'New connections closed because MAX_CONNECTIONS was reached.',
+    help: 'Connections closed because MAX_CONNECTIONS or the limit of HEALTH_PORT was reached.',
     registers: this.registers,
   });
 
@@ -71,6 +71,10 @@ export class Metrics {
 
   countError({ error }: PlantStoreError): void {
     this.errors.inc({ error });
+  }
+
+  countDroppedConnection(): void {
+    this.droppedConnections.inc();
   }
 
   /** @param duration milliseconds from the request headers to the response */
@@ -93,7 +97,7 @@ export class Metrics {
       this.commitDuration.observe(duration / 1000);
     });
     server.on('drop', () => {
-      this.droppedConnections.inc();
+      this.countDroppedConnection();
     });
     const countConnections = promisify(server.getConnections.bind(server));
     this.addGauge('http_open_connections', 'Open connections.', countConnections);

@@ -1,11 +1,12 @@
 /* Depends on undocumented behavior of Nest and Fastify (tested: 12.5.0 and 5.12.8): they pass `fd` on to Node.js. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { OperatorError } from '../../plants/errors/operator.error';
+import { Metrics } from '../monitoring/metrics';
 import type { Settings } from '../settings/environment';
 
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */
@@ -41,7 +42,7 @@ export async function listen(
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer(), settings)}`);
   if (healthPort !== undefined) {
-    const server = createHealthServer(app.getHttpServer());
+    const server = createHealthServer(app.getHttpServer(), app.get(Metrics));
     await listenOn(host, 'HEALTH_PORT', (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );
@@ -55,14 +56,32 @@ export async function listen(
 
 /**
  * Creates the server of `HEALTH_PORT`. It has its own connection limit, so it responds even if the main port is full.
- * It passes its connections to the main server, runs until the process exits, and does not delay the exit.
+ * Beyond the limit, a new connection replaces the oldest one, so idle connections cannot keep probes out. It passes its
+ * connections to the main server, runs until the process exits, and does not delay the exit.
  */
-function createHealthServer(main: Server): Server {
+function createHealthServer(main: Server, metrics: Metrics): Server {
+  /** The open connections, the oldest first. */
+  const sockets = new Set<Socket>();
   // The options that Node.js sets for HTTP servers.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const [oldest] = sockets;
+    if (oldest && sockets.size >= MAX_HEALTH_CONNECTIONS) {
+      sockets.delete(oldest);
+      oldest.destroy();
+      server.emit('drop');
+    }
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
     main.emit('connection', socket);
   });
-  server.maxConnections = MAX_HEALTH_CONNECTIONS;
+  server.on('drop', () => {
+    metrics.countDroppedConnection();
+  });
+  server.once('drop', () => {
+    new Logger('PlantStore').warn(
+      `Closed the oldest connection to HEALTH_PORT: the limit of ${MAX_HEALTH_CONNECTIONS} open connections is reached. Further ones are only counted.`,
+    );
+  });
   return server.unref();
 }
 
