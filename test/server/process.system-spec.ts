@@ -229,25 +229,28 @@ describe('the service as a process', () => {
     ['in half of a request', 'GET /metrics HTTP/1.1\r\n', 32],
     // Each response ends its connection.
     ['of scrapers', 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n', 0],
-  ])('responds to probes on HEALTH_PORT while 40 connections are %s', async (_state, sent, minDropped) => {
-    const service = await home.start({ HEALTH_PORT: '0' });
-    const [, health = ''] = await service.waitForOutput(/also on (http:[^"\s]+)/);
-    const url = new URL(health);
+  ])(
+    'responds to probes on HEALTH_PORT while 40 connections are %s',
+    async (_state, sent, minDropped) => {
+      const service = await home.start({ HEALTH_PORT: '0' });
+      const [, health = ''] = await service.waitForOutput(/also on (http:[^"\s]+)/);
+      const url = new URL(health);
 
-    const sockets = Array.from({ length: 40 }, () => openConnection(url));
-    for (const socket of sockets) socket.on('error', () => undefined).write(sent);
-    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+      const sockets = Array.from({ length: 40 }, () => openConnection(url));
+      for (const socket of sockets) socket.on('error', () => undefined).write(sent);
+      await Promise.all(sockets.map((socket) => once(socket, 'connect')));
 
-    const { PORT, HEALTH_PORT } = { PORT: (await service.url()).port, HEALTH_PORT: url.port };
-    expect(await plantStore(['health', '--ready'], { PORT, HEALTH_PORT })).toMatchObject({
-      code: 0,
-    });
-    const dropped = await readMetric(url, 'http_dropped_connections_total');
-    expect(dropped).toBeGreaterThanOrEqual(minDropped);
-    const warning = 'Closed the oldest connection to HEALTH_PORT: the limit of 8';
-    expect(service.stdout.includes(warning)).toBe(dropped > 0);
-    for (const socket of sockets) socket.destroy();
-  });
+      const { PORT, HEALTH_PORT } = { PORT: (await service.url()).port, HEALTH_PORT: url.port };
+      expect(await plantStore(['health', '--ready'], { PORT, HEALTH_PORT })).toMatchObject({
+        code: 0,
+      });
+      const dropped = await readMetric(url, 'http_dropped_connections_total');
+      expect(dropped).toBeGreaterThanOrEqual(minDropped);
+      const warning = 'Closed the oldest connection to HEALTH_PORT: the limit of 8';
+      expect(service.stdout.includes(warning)).toBe(dropped > 0);
+      for (const socket of sockets) socket.destroy();
+    },
+  );
 
   it.each([
     [{ AUTH_TOKENS_FILE: 'missing' }, /^AUTH_TOKENS_FILE .*missing.*\n$/],
