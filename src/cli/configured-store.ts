@@ -4,28 +4,45 @@ import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError } from '../plants/errors/operator.error';
 import { openRepository } from '../plants/store/stores';
-import type { PlantsRepository } from '../plants/plants.repository';
+import type { Plant } from '../plants/plant/plant';
+import { pagesOf, type PlantsRepository } from '../plants/plants.repository';
 import { readDatabase } from '../server/settings/database.settings';
 import { requireFile } from './new-file';
+import { isReadOnlyStore, readPages } from './sqlite.maintenance';
 import { UsageError } from './usage.error';
 
 export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existing store.';
 
+type Pages = AsyncIterable<readonly Plant[]> | Iterable<readonly Plant[]>;
+
 /**
- * Opens the store that the environment configures, runs the work, and closes the store.
- * @param file whether the SQLite file must exist, or is created if it does not exist
+ * Runs the work with all plants of the configured store, which must exist, in id order. The store is opened like that of
+ * the service, except a SQLite file in a directory that cannot be written, where the service would not start.
+ * @throws OperatorError when the store cannot be used, or fails during the work
+ */
+export async function withPages(work: (pages: Pages) => Promise<void>): Promise<void> {
+  const location = readDatabase(process.env);
+  if ('sqlite' in location) {
+    const file = resolve(location.sqlite);
+    requireFile(file, STORE_ADVICE);
+    if (isReadOnlyStore(file)) {
+      await work(readPages(file));
+      return;
+    }
+  }
+  await withRepository((repository) => work(pagesOf(repository)));
+}
+
+/**
+ * Opens the store that the environment configures, or creates it, runs the work, and closes the store.
  * @throws OperatorError when the store cannot be used, or fails during the work
  */
 export async function withRepository(
-  file: 'exists' | 'create',
   work: (repository: PlantsRepository) => Promise<void>,
 ): Promise<void> {
   // Log lines would mix with exported plants on standard output. Errors carry the same information.
   Logger.overrideLogger(false);
   const location = readDatabase(process.env);
-  if (file === 'exists' && !('postgres' in location)) {
-    requireFile(resolve(location.sqlite), STORE_ADVICE);
-  }
   const repository = await openRepository(location);
   try {
     const failure = repository.currentFailure();

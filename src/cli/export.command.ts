@@ -1,9 +1,8 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { contentOf, type Plant } from '../plants/plant/plant';
-import { pagesOf } from '../plants/plants.repository';
 import { writeNewFile } from './new-file';
-import { withRepository } from './configured-store';
+import { withPages } from './configured-store';
 
 /**
  * Writes all plants of the store as JSON Lines, in the order of their ids.
@@ -12,9 +11,9 @@ import { withRepository } from './configured-store';
 export async function exportTo(file = '-'): Promise<void> {
   let count = 0;
   const write = (target: NodeJS.WritableStream): Promise<void> =>
-    withRepository('exists', async (repository) => {
+    withPages(async (pages) => {
       async function* lines(): AsyncGenerator<string> {
-        for await (const plants of pagesOf(repository)) {
+        for await (const plants of pages) {
           yield plants.map(toLine).join('');
           count += plants.length;
         }

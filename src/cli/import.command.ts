@@ -52,7 +52,7 @@ type Counts = Record<'stored' | 'present' | 'conflicting' | 'invalid', number>;
 export async function importFile(file = '-'): Promise<void> {
   // If the file does not exist, no store is created.
   const input = file === '-' ? process.stdin : createReadStream(file, { fd: openSync(file, 'r') });
-  await withRepository('create', async (repository) => {
+  await withRepository(async (repository) => {
     const counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
     try {
       await importLines(input, repository, counts);

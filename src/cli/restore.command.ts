@@ -3,17 +3,18 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { OperatorError } from '../plants/errors/operator.error';
-import { isBusy } from '../plants/store/sqlite/sqlite.errors';
+import { isBusy, isDamage } from '../plants/store/sqlite/sqlite.errors';
 import {
   assertUsableFile,
   createFormerName,
   makeDirectory,
   protectNewFile,
+  syncDirectory,
   walPathOf,
 } from '../plants/store/sqlite/sqlite.files';
 import { rewriteWal } from '../plants/store/sqlite/sqlite.wal';
 import { linkOrRename, requireFile, writeNewFile } from './new-file';
-import { copySqlite } from './sqlite.maintenance';
+import { copySqlite, IMMUTABLE } from './sqlite.maintenance';
 import { requireSqlitePath } from './configured-store';
 import { UsageError } from './usage.error';
 
@@ -61,6 +62,7 @@ function replace(
     if (old) {
       keepOwner(draft, old);
       linkOrRename(file, former);
+      moveWal(file, former);
     }
     if (fs.existsSync(file)) fs.renameSync(draft, file);
     else linkOrRename(draft, file);
@@ -73,6 +75,16 @@ function replace(
   } finally {
     lock?.close();
   }
+}
+
+/** Moves the log that a damaged database still has: SQLite would apply it to the new file. */
+function moveWal(file: string, former: string): void {
+  const log = walPathOf(file);
+  const status = fs.statSync(log, { throwIfNoEntry: false });
+  if (!status) return;
+  if (status.size > 0) fs.renameSync(log, `${former}-wal`);
+  else fs.rmSync(log);
+  syncDirectory(dirname(file));
 }
 
 /** Gives a file the owner and the mode of the old one. Only root can keep another user, but members of its group can keep that. */
@@ -96,19 +108,38 @@ function isSameFile(one: fs.BigIntStats | undefined, other: fs.BigIntStats | und
 }
 
 /**
- * Locks a database until the returned session is closed. Empties and deletes its write-ahead log.
+ * Locks a database until the returned session is closed. Empties and deletes its write-ahead log, unless the database is
+ * damaged.
  * @throws Error when another session is open, or when the file is not a database
  */
 function lockUnusedDatabase(file: string): DatabaseSync {
   // Fails if the file is not a database: then a session that can write would delete the log next to it.
-  // `immutable` makes SQLite ignore the log, take no locks and create no files.
-  const location = new URL('?immutable=1', pathToFileURL(file));
+  const location = pathToFileURL(file);
+  location.search = IMMUTABLE;
   const reader = new DatabaseSync(location, { readOnly: true });
   reader.exec('PRAGMA schema_version');
   reader.close();
-  const lock = new DatabaseSync(file, { timeout: 1000 });
+  const lock = openLock(file);
   const log = walPathOf(file);
-  if (fs.existsSync(log)) rewriteWal(lock, file, log);
-  lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
+  try {
+    if (fs.existsSync(log)) rewriteWal(lock, file, log);
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (!isDamage(error)) throw error;
+    return lockDamagedDatabase(file);
+  }
+}
+
+/** Locks a database whose schema SQLite cannot read. It cannot leave the mode of the write-ahead log. */
+function lockDamagedDatabase(file: string): DatabaseSync {
+  const lock = openLock(file);
+  // In a new session, this keeps out readers as well.
+  lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
   return lock;
+}
+
+function openLock(file: string): DatabaseSync {
+  return new DatabaseSync(file, { timeout: 1000 });
 }

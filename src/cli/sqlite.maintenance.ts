@@ -2,12 +2,25 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
+import type { Plant } from '../plants/plant/plant';
+import { INT64_MAX, INT64_MIN } from '../plants/plant/int64';
 import { describeVersion } from '../plants/store/migrations';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
+import { prepareStatements, readPlants } from '../plants/store/sqlite/sqlite.statements';
+
+/** The number of plants that are read at once. */
+const PAGE_LENGTH = 1000;
+
+/**
+ * Makes SQLite ignore the log, take no locks and create no files. In a directory that cannot be written, SQLite could not
+ * open a store without a log otherwise: it cannot create one.
+ */
+export const IMMUTABLE = '?immutable=1';
 
 /** What the thread of {@link copySqlite} gets. */
 export interface CopyRequest {
@@ -71,6 +84,26 @@ export function checkSqlite(file: string): void {
   read(file, checkDatabase);
 }
 
+/** Whether a store is in a directory in which the service could not use it: SQLite creates files next to a store. */
+export function isReadOnlyStore(file: string): boolean {
+  return !isWritableDirectory(dirname(fs.realpathSync(file)));
+}
+
+/** Reads all plants of such a store in id order, page by page. Blocks the thread for each page. */
+export function* readPages(file: string): Generator<readonly Plant[], void> {
+  let from = INT64_MIN;
+  for (;;) {
+    const page = read(file, (database) => {
+      assertStore(database);
+      return readPlants(prepareStatements(database), { from, to: INT64_MAX, limit: PAGE_LENGTH });
+    });
+    yield page;
+    const last = page.at(-1)?.id ?? INT64_MAX;
+    if (last === INT64_MAX) return;
+    from = last + 1n;
+  }
+}
+
 /** Copies a database, and checks the copy. Blocks the thread. Throws an OperatorError that states what is wrong. */
 export function copyInThisThread({ from, to, isBackup }: CopyRequest): void {
   const copy = (database: DatabaseSync): void => {
@@ -83,8 +116,12 @@ export function copyInThisThread({ from, to, isBackup }: CopyRequest): void {
   checkSqlite(to);
 }
 
-function checkDatabase(database: DatabaseSync): void {
+function assertStore(database: DatabaseSync): void {
   if (findVersion(database) === 0) throw new Error('it has no table plants');
+}
+
+function checkDatabase(database: DatabaseSync): void {
+  assertStore(database);
   const result = database.prepare('PRAGMA integrity_check').get()?.integrity_check;
   if (result !== 'ok') throw new Error(`it is damaged: ${String(result)}`);
 }
@@ -95,14 +132,32 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   try {
     if (isBackup) assertNoForeignLog(file);
     else assertUsableFile(file);
+    const hasWal = fs.existsSync(walPathOf(file));
+    const isImmutable = !hasWal && !isWritableDirectory(dirname(file));
+    const location = pathToFileURL(file);
+    if (isImmutable) location.search = IMMUTABLE;
+    const { mtimeNs } = fs.statSync(file, { bigint: true });
     // A session that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
-    const readOnly = isBackup || fs.existsSync(walPathOf(file));
-    database = new DatabaseSync(file, { readOnly, timeout: 5000 });
-    return work(database);
+    const readOnly = isBackup || hasWal || isImmutable;
+    database = new DatabaseSync(location, { readOnly, timeout: 5000, readBigInts: true });
+    const result = work(database);
+    if (isImmutable && fs.statSync(file, { bigint: true }).mtimeNs !== mtimeNs) {
+      throw new Error('another process has changed it in the meantime: run the command again');
+    }
+    return result;
   } catch (cause) {
     throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
   } finally {
     database?.close();
+  }
+}
+
+function isWritableDirectory(directory: string): boolean {
+  try {
+    fs.accessSync(directory, fs.constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { makeFolder, removeFolder } from '../support/folder';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { CLI_PATH, CommandProcess, plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
@@ -275,6 +276,66 @@ describe('backup and restore', () => {
     expect(readFileSync(home.file, 'utf8')).toBe('garbage');
     expect(readFileSync(`${home.file}-wal`, 'utf8')).toBe('its WAL');
   });
+
+  describe('of a store whose schema is damaged', () => {
+    const damage = (): void => {
+      execFileSync('dd', [
+        ...['if=/dev/zero', `of=${home.file}`, 'conv=notrunc', 'status=none'],
+        ...['bs=1', 'seek=2048', 'count=2048'],
+      ]);
+    };
+
+    it.each(['plants.db', 'killed.db'])('restore keeps the old file: %s', async (name) => {
+      copyBackup();
+      copyFileSync(join(template, name), home.file);
+      if (name === 'killed.db') copyFileSync(join(template, `${name}-wal`), `${home.file}-wal`);
+      damage();
+
+      const exported = await run('export');
+      const restored = await run('restore copy.db');
+
+      expect(exported).toEqual(failed(/ run `plant-store restore BACKUP`\.\n$/));
+      expect(restored).toMatchObject({ code: 0 });
+      expect(home.plants()).toEqual(readPlants(copy));
+      expect(statSync(findOldFile(restored)).size).toBe(statSync(home.file).size);
+      expect((await run('check --deep')).stdout).toMatch(/^ok {6}store: /m);
+    });
+
+    it('restore refuses to run while another process has the store open', async () => {
+      copyBackup();
+      const reader = new DatabaseSync(home.file);
+      reader.exec('SELECT * FROM plants');
+      damage();
+
+      const restored = await run('restore copy.db');
+      reader.close();
+
+      expect(restored).toEqual(failed(`${home.file} is in use: stop the service first.\n`));
+    });
+  });
+
+  it.each([
+    ['restore data/plants.db', 'other.db', /^Restored /],
+    ['backup saved.db', 'data/plants.db', /^Backed up /],
+    ['export', 'data/plants.db', /^\{"id":-1,"name":"Fern"\}\nExported 1 plant\.\n$/],
+    // Reads the file, but the service could not use the store there.
+    ['check --deep', 'data/plants.db', /^FAILED {2}store: EACCES: .*\/data'$/m],
+  ])(
+    '%s reads a stopped store in a directory that it cannot write',
+    async (line, store, expected) => {
+      const before = readFileSync(home.file);
+      chmodSync(dirname(home.file), 0o500);
+      const environment = { ...environmentFor(inFolder(store)), AUTH_TOKENS: 'a-token' };
+      const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
+
+      const { stdout, stderr } = await plantStore(line.split(' '), environment, options);
+      chmodSync(dirname(home.file), 0o700);
+
+      expect(stdout + stderr).toMatch(expected);
+      expect(readFileSync(home.file).equals(before)).toBe(true);
+      expect(readdirSync(dirname(home.file))).toEqual(['plants.db']);
+    },
+  );
 
   it.each([
     ['the store by a symbolic link', 'ln -s data/plants.db copy.db', 'the store itself'],

@@ -25,11 +25,16 @@ export function isDiskFull(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_FULL;
 }
 
+/** Whether SQLite found damage in a file that it recognizes as a database. */
+export function isDamage(error: unknown): boolean {
+  return resultCodeOf(error) === SQLITE_CORRUPT;
+}
+
 /** Formats an error in one line, with advice or the operating system's reason. */
 export function describeError(error: unknown, path: string): string {
   const { message } = error as Error;
   const code = resultCodeOf(error);
-  if (code === SQLITE_CORRUPT) return `${message}: ${DAMAGE_ADVICE}`;
+  if (isDamage(error)) return `${message}: ${DAMAGE_ADVICE}`;
   if (code !== SQLITE_CANTOPEN && code !== SQLITE_READONLY) return message;
   try {
     accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);

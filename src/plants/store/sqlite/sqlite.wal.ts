@@ -65,8 +65,12 @@ export function rewriteWal(database: DatabaseSync, path: string, walPath: string
 function assertNoHole(path: string, walPath: string): void {
   // A session in a transaction cannot ask for the number of frames.
   const other = new DatabaseSync(path);
-  const { log } = countFrames(other);
-  other.close();
+  let log: number;
+  try {
+    log = countFrames(other).log;
+  } finally {
+    other.close();
+  }
   const readable = countReadableFrames(walPath);
   if (readable >= log) return;
   throw new Error(
