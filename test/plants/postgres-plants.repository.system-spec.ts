@@ -336,13 +336,131 @@ describe('the PostgreSQL repository', () => {
     it('sends nothing more after an error that may have ended the session', async () => {
       await raise('NEW.name', "NEW.name <> 'Fern'");
 
-      const names = ['P0001', '08006', 'Fern', 'Fern'];
+      const names = ['P0001', '08006', '08006', 'Fern'];
       const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
 
-      expect(settled).toMatchObject(
-        [row, unknown, rejected, rejected].map((error) => ({ reason: { error } })),
-      );
-      expect(await server.execute('SELECT FROM plants', database)).toEqual([]);
+      expect(settled).toMatchObject([
+        { reason: { error: row } },
+        { reason: { error: unknown } },
+        { reason: { error: rejected } },
+        { value: 'created' },
+      ]);
+      expect(await execute('SELECT name FROM plants')).toEqual([{ name: 'Fern' }]);
+    });
+
+    describe('with rejected plants', () => {
+      const NO_WEEDS = "ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'Weed')";
+      const rejection = { reason: { error: row, outcome: 'rejected' } };
+
+      it('creates the others in one transaction', async () => {
+        await execute(NO_WEEDS);
+        await execute(beforeInsert('NEW.tag := txid_current()'));
+
+        const names = Array.from({ length: 60 }, (_, id) => (id % 5 === 0 ? 'Weed' : 'Fern'));
+        const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+
+        expect(settled).toMatchObject(
+          names.map((name) => (name === 'Weed' ? rejection : { value: 'created' })),
+        );
+        expect(await execute('SELECT tag, count(*) FROM plants GROUP BY tag')).toEqual([
+          { tag: expect.any(String) as string, count: '48' },
+        ]);
+      });
+
+      it('fails only these when the constraint is checked at the commit', async () => {
+        await execute(
+          `CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN IF NEW.name = 'Weed' THEN RAISE 'no'; END IF; RETURN NULL; END $$;
+           CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON plants DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION at_commit()`,
+        );
+
+        const names = ['Fern', 'Weed', 'Moss', 'Weed', 'Lily'];
+        const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+
+        const created = { value: 'created' };
+        expect(settled).toMatchObject([created, rejection, created, rejection, created]);
+      });
+
+      it('has the right outcomes of taken, repeated and locked plants', async () => {
+        await insert(2n);
+        await execute(NO_WEEDS);
+        const blocker = await server.connect(database);
+        await blocker.query("BEGIN; INSERT INTO plants VALUES (5, 'x')");
+
+        const settled = await Promise.allSettled([
+          insert(1n, 'Weed'),
+          insert(2n),
+          repository.insert({ id: 3n, name: 'Fern' }, KEY),
+          insert(4n, 'Weed'),
+          insert(5n),
+          repository.insert({ id: 3n, name: 'Fern' }, KEY),
+          insert(6n),
+        ]);
+        await blocker.end();
+
+        expect(settled).toMatchObject([
+          rejection,
+          { value: 'taken' },
+          { value: 'created' },
+          rejection,
+          { reason: { error: rejected } },
+          { value: 'replayed' },
+          { value: 'created' },
+        ]);
+      });
+
+      it('has unknown outcomes and stores nothing when its session ends before the commit', async () => {
+        await execute(NO_WEEDS);
+        await execute(
+          beforeInsert(
+            "IF NEW.name = 'Last' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF",
+          ),
+        );
+
+        const names = ['Fern', 'Weed', 'Moss', 'Last'];
+        const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+
+        expect(settled).toMatchObject(names.map(() => ({ reason: { error: unknown } })));
+        expect(await execute('SELECT FROM plants')).toEqual([]);
+      });
+
+      // A statement can be canceled at any time.
+      it.each([
+        ['BEGIN', 1],
+        ['SAVEPOINT', 1],
+        ['SAVEPOINT', 2],
+        ['SAVEPOINT', 3],
+        ['SAVEPOINT', 4],
+        ['ROLLBACK TO', 1],
+        ['ROLLBACK TO', 2],
+        ['ROLLBACK TO', 3],
+      ])('creates the others when the %s number %i fails', async (start, number) => {
+        await execute(NO_WEEDS);
+        const query = Reflect.get(Client.prototype, 'query') as (
+          ...parameters: unknown[]
+        ) => unknown;
+        let count = 0;
+        jest.spyOn(Client.prototype, 'query').mockImplementation(function (
+          this: Client,
+          ...parameters: unknown[]
+        ) {
+          const [text] = parameters;
+          const isMatch = typeof text === 'string' && text.trim().startsWith(start);
+          if (isMatch) count++;
+          const isCanceled = isMatch && count === number;
+          const canceled = "DO 'BEGIN RAISE query_canceled; END'";
+          return query.apply(this, isCanceled ? [canceled] : parameters);
+        });
+
+        const names = ['Fern', 'Weed', 'Moss'];
+        const settled = await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+
+        expect(count).toBeGreaterThanOrEqual(number);
+        expect(settled).toMatchObject([{ value: 'created' }, rejection, { value: 'created' }]);
+        const stored = await execute('SELECT name FROM plants ORDER BY id');
+        expect(stored).toEqual([{ name: 'Fern' }, { name: 'Moss' }]);
+      });
     });
 
     it.each(['40001', '40P01', '26000', '42P05'])('is retried after SQLSTATE %s', async (code) => {

@@ -3,13 +3,23 @@ import type { ClientBase } from 'pg';
 import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import { StoreFailure } from '../store-driver';
-import { classifyInSession, type ErrorKind, toFailure } from './postgres.errors';
-import { findStored, insertPlants, insertPlantsOrGiveUp } from './postgres.statements';
+import { classifyError, classifyInSession, type ErrorKind, toFailure } from './postgres.errors';
+import {
+  findStored,
+  insertEachOrGiveUp,
+  insertPlants,
+  insertPlantsOrGiveUp,
+} from './postgres.statements';
 
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_ATTEMPTS = 10;
 /** How long a batch may search for its locked rows. After the longest statement, it still ends before it times out. */
 const SEARCH_TIME_MS = 2500;
+/**
+ * How many rows are inserted one by one in a transaction, each with a savepoint. PostgreSQL keeps so many
+ * subtransactions of a session in shared memory, where others find them fast (documentation, 67.3 Subtransactions).
+ */
+const MAX_ROWS_ONE_BY_ONE = 64;
 
 type Rows = readonly KeyedPlant[];
 
@@ -81,7 +91,8 @@ async function addStored(
 
 /**
  * Inserts rows with different ids and records their outcomes. If one of them is rejected or locked, sends halves, and
- * halves of these, until only that row fails.
+ * halves of these, until only that row fails. A small part with a rejected row is sent once more row by row, because
+ * halves cost more than that if many rows are rejected.
  * @throws the error after which nothing more can be sent
  */
 async function insertRows(
@@ -102,8 +113,11 @@ async function insertRows(
     if (kind === 'locked') searchEnd ??= performance.now() + SEARCH_TIME_MS;
     const hasTime = searchEnd === undefined || performance.now() < searchEnd;
     if ((kind === 'row' || kind === 'locked') && part.length > 1 && hasTime) {
-      const middle = Math.floor(part.length / 2);
-      parts.push(part.slice(middle), part.slice(0, middle));
+      const isOneByOne = kind === 'row' && part.length <= MAX_ROWS_ONE_BY_ONE;
+      const rest = isOneByOne ? await insertOneByOne(session, part, store, outcomes) : part;
+      const middle = Math.ceil(rest.length / 2);
+      const halves = [rest.slice(middle), rest.slice(0, middle)];
+      parts.push(...halves.filter(({ length }) => length > 0));
       continue;
     }
     const failure = toFailure(store, error, kind, 'batch');
@@ -113,6 +127,36 @@ async function insertRows(
     // The rest may be locked as well, by a lock on the table or by a large transaction.
     for (const { id } of parts.flat()) outcomes.set(id, failure);
     return;
+  }
+}
+
+/**
+ * Inserts rows one by one in one transaction, and records which of them were created or rejected.
+ * @returns the rows that must be sent again, because something else has prevented their insert
+ * @throws the error after which nothing more can be sent
+ */
+async function insertOneByOne(
+  session: ClientBase,
+  rows: Rows,
+  store: string,
+  outcomes: RowOutcomes,
+): Promise<Rows> {
+  try {
+    const { inserted, failed } = await insertEachOrGiveUp(session, rows);
+    for (const id of inserted) outcomes.set(id, 'created');
+    const rest: KeyedPlant[] = [];
+    for (const { plant, error } of failed) {
+      const kind = classifyError(error);
+      if (kind === 'row') outcomes.set(plant.id, toFailure(store, error, kind));
+      else rest.push(plant);
+    }
+    return rest;
+  } catch (error) {
+    const kind = await classifyInSession(error, session);
+    if (kind !== 'unknown') return rows;
+    const failure = toFailure(store, error, kind, 'batch');
+    for (const { id } of rows) outcomes.set(id, failure);
+    throw error;
   }
 }
 

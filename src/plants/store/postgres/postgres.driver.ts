@@ -122,7 +122,8 @@ export class PostgresDriver implements StoreDriver {
   ): Promise<Sessions> {
     const sessions = {
       settings,
-      commits: this.createPool(settings),
+      // Sends the statements of a transaction without waiting for each response.
+      commits: this.createPool({ ...settings, pipeline: true }),
       reads: this.createPool(settings),
     };
     const { commits } = sessions;

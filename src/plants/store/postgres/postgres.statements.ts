@@ -13,6 +13,8 @@ import { classifyError } from './postgres.errors';
 import { COLUMNS } from './postgres.schema';
 import { isAboutCommit } from './postgres.warnings';
 
+type InsertedRow = Record<'id', string>;
+
 const INSERT_LIST = COLUMNS.map(([name]) => name).join(', ');
 
 /** Returns ids as text, because `binary` in the settings or defaults of the driver would return binary results. */
@@ -72,18 +74,56 @@ export async function insertPlantsOrGiveUp(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
-  await session.query(BEGIN_IMPATIENT);
-  const { rows } = await session
-    .query<InsertedRow>(createInsert(plants, isPrepared))
-    .catch(async (error: unknown) => {
-      await session.query('ROLLBACK');
-      throw error;
-    });
-  await commitDurably(session, { text: 'COMMIT' });
+  const { rows } = await commitOrGiveUp(session, () =>
+    session.query<InsertedRow>(createInsert(plants, isPrepared)),
+  );
   return rows.map(({ id }) => BigInt(id));
 }
 
-type InsertedRow = Record<'id', string>;
+/** What became of plants that were inserted one by one. A plant whose id is taken is in neither list. */
+interface EachInserted {
+  readonly inserted: bigint[];
+  readonly failed: { readonly plant: KeyedPlant; readonly error: unknown }[];
+}
+
+/** Does the same, but leaves out the plants that fail. Sends all statements without waiting for their responses. */
+export function insertEachOrGiveUp(
+  session: ClientBase,
+  plants: readonly KeyedPlant[],
+): Promise<EachInserted> {
+  const inserted: bigint[] = [];
+  const failed: EachInserted['failed'] = [];
+
+  /** Sends an insert, and then returns to the savepoint after it if it has succeeded, and to the one before otherwise. */
+  const insertOne = (plant: KeyedPlant): Promise<unknown> => {
+    const insert = session.query<InsertedRow>(createInsert([plant], true));
+    // After an error, the server rejects every statement until one returns to a savepoint.
+    const savepoint = session.query('SAVEPOINT latest');
+    const end = session.query('ROLLBACK TO SAVEPOINT latest');
+    const recorded = Promise.all([insert, savepoint]).then(
+      ([{ rows }]) => inserted.push(...rows.map(({ id }) => BigInt(id))),
+      (error: unknown) => failed.push({ plant, error }),
+    );
+    return Promise.all([end, recorded]);
+  };
+
+  return commitOrGiveUp(session, async () => {
+    // If a return to a savepoint fails, COMMIT might roll back, and report success.
+    await Promise.all([session.query('SAVEPOINT latest'), ...plants.map(insertOne)]);
+    return { inserted, failed };
+  });
+}
+
+/** Runs statements in a transaction. They hardly wait for the transactions of others. */
+async function commitOrGiveUp<T>(session: ClientBase, statements: () => Promise<T>): Promise<T> {
+  await session.query(BEGIN_IMPATIENT);
+  const result = await statements().catch(async (error: unknown) => {
+    await session.query('ROLLBACK');
+    throw error;
+  });
+  await commitDurably(session, { text: 'COMMIT' });
+  return result;
+}
 
 function createInsert(plants: readonly KeyedPlant[], isPrepared: boolean): QueryConfig {
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
