@@ -3,6 +3,7 @@ import * as fs from 'node:fs';
 import { constants } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../plants/errors/operator.error';
+import { formatSystemError } from '../plants/errors/system-error';
 import { syncDirectory } from '../plants/store/sqlite/sqlite.files';
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -42,6 +43,8 @@ export async function writeNewFile(
     await write(draft);
     fs.fsyncSync(descriptor);
     (replace ?? linkOrRename)(draft, file);
+  } catch (error) {
+    throw nameFile(error, file);
   } finally {
     removeDraft();
     fs.closeSync(descriptor);
@@ -49,6 +52,15 @@ export async function writeNewFile(
     for (const signal of END_SIGNALS) process.off(signal, endBySignal);
   }
   syncDirectory(dirname(file));
+}
+
+/** Says which file could not be written: errors of writing and syncing do not name it. */
+function nameFile(error: unknown, file: string): unknown {
+  const { code, path, syscall } = error as NodeJS.ErrnoException;
+  const isWriting = syscall === 'write' || syscall === 'fsync';
+  if (!isWriting || path !== undefined || code === 'EPIPE') return error;
+  const message = `${file} cannot be written: ${formatSystemError(error)}.`;
+  return new OperatorError(message, { cause: error });
 }
 
 /** Gives a file a name that must be free. The file may keep its old name, too. */

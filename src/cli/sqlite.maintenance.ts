@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as fs from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -8,7 +8,9 @@ import { OperatorError } from '../plants/errors/operator.error';
 import type { Plant } from '../plants/plant/plant';
 import { INT64_MAX, INT64_MIN } from '../plants/plant/int64';
 import { describeVersion } from '../plants/store/migrations';
+import { describeError, isWriteError } from '../plants/store/sqlite/sqlite.errors';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
+import { findDirectoryReason } from '../plants/store/sqlite/sqlite.reasons';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
 import { prepareStatements, readPlants } from '../plants/store/sqlite/sqlite.statements';
@@ -41,23 +43,25 @@ export function describeSqlite(file: string): string {
   while (!fs.existsSync(directory)) directory = dirname(directory);
   // SQLite creates its write-ahead log in the directory.
   fs.accessSync(directory, fs.constants.W_OK | fs.constants.X_OK);
-  if (isNew) {
-    tryToCreate(directory);
-    return `SQLite file ${file}, which the service will create`;
-  }
-  fs.accessSync(file, fs.constants.R_OK | fs.constants.W_OK);
+  if (!isNew) fs.accessSync(file, fs.constants.R_OK | fs.constants.W_OK);
   try {
+    if (isNew) {
+      tryToCreate(directory, basename(file));
+      return `SQLite file ${file}, which the service will create`;
+    }
     return `SQLite file ${file}, ${describeVersion(tryStart(file))}`;
   } catch (cause) {
-    throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
+    throw new OperatorError(`${file} cannot be used: ${describeError(cause, file, true)}.`, {
+      cause,
+    });
   }
 }
 
 /** Creates a store in a directory, and removes it. */
-function tryToCreate(directory: string): void {
+function tryToCreate(directory: string, name: string): void {
   const folder = fs.mkdtempSync(join(directory, '.plant-store-check-'));
   try {
-    openSession(join(folder, 'plants.db')).database.close();
+    openSession(join(folder, name)).database.close();
   } finally {
     fs.rmSync(folder, { recursive: true });
   }
@@ -110,7 +114,13 @@ export function copyInThisThread({ from, to, isBackup }: CopyRequest): void {
     // VACUUM skips what it does not find in a damaged database.
     if (isBackup) checkDatabase(database);
     // This is one read transaction: it neither blocks writers nor is blocked by them.
-    database.prepare('VACUUM INTO ?').run(to);
+    try {
+      database.prepare('VACUUM INTO ?').run(to);
+    } catch (cause) {
+      if (!isWriteError(cause)) throw cause;
+      const reason = findDirectoryReason(dirname(to)) ?? (cause as Error).message;
+      throw new OperatorError(`${to} cannot be written: ${reason}.`, { cause });
+    }
   };
   read(from, copy, isBackup);
   checkSqlite(to);
@@ -146,6 +156,7 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
     }
     return result;
   } catch (cause) {
+    if (cause instanceof OperatorError) throw cause;
     throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
   } finally {
     database?.close();

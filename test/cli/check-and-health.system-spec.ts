@@ -92,6 +92,33 @@ describe('check', () => {
     expect([checked.code, started.code]).toEqual([1, 1]);
   });
 
+  describeOnLinux(() => {
+    it.each([
+      ['that is denied', 'plants.db', '-wal', 'EACCES: permission denied, access'],
+      ['whose name is too long', 'x'.repeat(248), '', 'ENAMETOOLONG: name too long, lstat'],
+    ])(
+      'names a file of SQLite %s, like a start of the service',
+      async (_what, name, suffix, reason) => {
+        await createStore();
+        const file = join(dirname(home.file), name);
+        if (suffix !== '') {
+          writeFileSync(file + suffix, 'x'.repeat(100));
+          chmodSync(file + suffix, 0);
+        }
+        const environment = { DATABASE_URL: `sqlite:${file}`, AUTH_TOKENS: TOKEN };
+        const options = { wrapper: WITHOUT_ROOT_ACCESS };
+
+        const checked = await plantStore(['check'], environment, options);
+        const started = await plantStore(['serve'], { ...environment, PORT: '0' }, options);
+
+        for (const { code, stdout, stderr } of [checked, started]) {
+          expect([code, stdout + stderr]).toEqual([1, expect.stringContaining(reason)]);
+          expect(stdout + stderr).toContain(`'${file}-`);
+        }
+      },
+    );
+  });
+
   it('fails for a new store in a file system that cannot contain one', async () => {
     const environment = { DATABASE_URL: 'sqlite:/proc/x/y.db', AUTH_TOKENS: TOKEN };
 

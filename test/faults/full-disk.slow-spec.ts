@@ -85,7 +85,7 @@ describe('the service on a full disk', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^DATABASE_URL names the file \S+, which cannot be used: database or disk is full.*\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: [^(]+ \(ENOSPC: no space left on device, \S+ '\S+\/data'\)\.\n$/,
     );
     disk.release();
     await start();

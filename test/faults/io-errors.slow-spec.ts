@@ -29,12 +29,17 @@ it.each([
   },
 );
 
-it('the service exits at startup on a read-only file system with one error message', async () => {
-  const wrapper = createFaultWrapper('pwrite64', 'error=EROFS:when=3+');
+it.each([
+  ['a read-only file system', 'EROFS', 'EROFS: read-only file system'],
+  ['an exceeded disk quota', 'EDQUOT', 'EDQUOT: disk quota exceeded'],
+])('the service exits at startup on %s with one error message', async (_what, error, reason) => {
+  const wrapper = createFaultWrapper('pwrite64', `error=${error}:when=3+`);
   const service = home.spawn({ AUTH_TOKENS: 'a-token' }, wrapper);
 
   expect((await service.ended).code).toBe(1);
+  const { folder } = home;
   expect(service.stderr).toMatch(
-    /^DATABASE_URL names the file \S+, which cannot be used: disk I\/O error\.\n$/,
+    /^DATABASE_URL names the file \S+, which cannot be used: disk I\/O error \(.*\)\.\n$/,
   );
+  expect(service.stderr).toContain(`(${reason}, write '${folder}/data').`);
 });

@@ -1,13 +1,24 @@
-import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { walPathOf } from './sqlite.files';
+import { findDirectoryReason, findFileReason } from './sqlite.reasons';
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
 const SQLITE_BUSY = 5;
 const SQLITE_READONLY = 8;
+const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
 const SQLITE_CONSTRAINT = 19;
+
+/** Extended result codes. */
+const SQLITE_IOERR_WRITE = 778;
+const SQLITE_IOERR_FSYNC = 1034;
+const SQLITE_IOERR_TRUNCATE = 1546;
+const WRITE_ERRORS = [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE];
+
+/** Errors with a reason that only the operating system knows. */
+const SYSTEM_ERRORS = [SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN];
 
 const DAMAGE_ADVICE =
   'run `plant-store check --deep`; to repair it, stop the service and run `plant-store restore BACKUP`';
@@ -30,18 +41,23 @@ export function isDamage(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_CORRUPT;
 }
 
-/** Formats an error in one line, with advice or the operating system's reason. */
-export function describeError(error: unknown, path: string): string {
+/** Whether SQLite could not write a file, while it copied a database to another one. */
+export function isWriteError(error: unknown): boolean {
+  const code = extendedCodeOf(error);
+  return isDiskFull(error) || (code !== undefined && WRITE_ERRORS.includes(code));
+}
+
+/**
+ * Formats an error in one line, with advice or the operating system's reason.
+ * @param isOpening whether the store could not be opened. Then a file is written next to it, to find the reason
+ */
+export function describeError(error: unknown, path: string, isOpening = false): string {
   const { message } = error as Error;
-  const code = resultCodeOf(error);
   if (isDamage(error)) return `${message}: ${DAMAGE_ADVICE}`;
-  if (code !== SQLITE_CANTOPEN && code !== SQLITE_READONLY) return message;
-  try {
-    accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
-    return message;
-  } catch (reason) {
-    return (reason as Error).message;
-  }
+  if (!SYSTEM_ERRORS.includes(resultCodeOf(error) ?? 0)) return message;
+  let reason = findFileReason(path);
+  if (isOpening) reason ??= findDirectoryReason(dirname(walPathOf(path)));
+  return reason === undefined ? message : `${message} (${reason})`;
 }
 
 /** Returns SQLite's extended result code; undefined if the error is not SQLite's. */

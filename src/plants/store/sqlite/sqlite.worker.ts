@@ -32,18 +32,18 @@ try {
   });
 } catch (error) {
   // Without a listener, the thread ends.
-  send(describeFailure(error));
+  send(describeFailure(error, false, true));
 }
 
 function send(message: SqliteReply): void {
   parentPort?.postMessage(message);
 }
 
-function describeFailure(error: unknown, isFinal = false): SqliteFailure {
+function describeFailure(error: unknown, isFinal = false, isOpening = false): SqliteFailure {
   const outcome = isFinal
     ? ({ kind: 'unknown', reach: 'process' } as const)
     : ({ kind: 'notStored', reach: 'store' } as const);
-  return { ...outcome, reason: describeError(error, path), code: extendedCodeOf(error) };
+  return { ...outcome, reason: describeError(error, path, isOpening), code: extendedCodeOf(error) };
 }
 
 function reply(session: Session, request: SqliteRequest): SqliteReply {
