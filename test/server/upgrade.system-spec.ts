@@ -10,12 +10,17 @@ import { createNewerBuild } from '../support/newer-build';
 import { plantStore } from '../support/plant-store';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { SqliteStore, stores, type TestStore } from '../support/stores';
+import { execute } from '../support/sqlite';
 import { until } from '../support/until';
 
 const NEWER_VERSION = MIGRATIONS.length + 1;
 const ADD_SOIL = 'ALTER TABLE plants ADD COLUMN soil TEXT';
 const FERN = '{"id":1,"name":"Fern"}';
 const KEY = { 'idempotency-key': 'abc' };
+const KEY_DIGEST = digestIdempotencyKey(KEY['idempotency-key'], {
+  name: 'token 1',
+  tokenDigest: hashToken(TOKEN),
+});
 
 /** A migration that does not end. */
 const HANGING = {
@@ -47,11 +52,35 @@ const newer = () => createNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
 /** Creates a store of the current version with a plant and a key, as the service does. */
 async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
   const repository = await openRepository(readDatabase({ DATABASE_URL: url }));
-  const caller = { name: 'token 1', tokenDigest: hashToken(TOKEN) };
-  const key = digestIdempotencyKey(KEY['idempotency-key'], caller);
-  expect(await repository.insert({ id: 1n, name: 'Fern' }, key)).toBe('created');
+  expect(await repository.insert({ id: 1n, name: 'Fern' }, KEY_DIGEST)).toBe('created');
   await repository.onApplicationShutdown();
 }
+
+/** Runs statements that create a store as an older version of the service did. */
+const createOldStore: Record<string, (store: TestStore, version: number) => Promise<void>> = {
+  SQLite: (store, version) => {
+    const { file } = store as SqliteStore;
+    const steps = MIGRATIONS.slice(0, version).map(({ sqlite }) => sqlite);
+    execute(file, [...steps, `PRAGMA user_version = ${version}`, insertOldPlants("x'")].join(';'));
+    return Promise.resolve();
+  },
+  PostgreSQL: async (store, version) => {
+    const steps = MIGRATIONS.slice(0, version).map(({ postgres }) => postgres);
+    const versions = `CREATE TABLE plants_migrations (version integer PRIMARY KEY, identity uuid);
+      INSERT INTO plants_migrations VALUES (${version}, gen_random_uuid())`;
+    await store.query([...steps, versions, insertOldPlants("'\\x")].join(';'));
+  },
+};
+
+/** @param prefix begins the bytes of the idempotency key as a literal of the database */
+function insertOldPlants(prefix: string): string {
+  return `INSERT INTO plants (id, name, tag, idempotency_key) VALUES
+    (-9223372036854775808, 'Moss', NULL, NULL), (1, 'Fern', 'green', ${prefix}${KEY_DIGEST}')`;
+}
+
+const OLD_PLANTS = `{"id":-9223372036854775808,"name":"Moss"}
+{"id":1,"name":"Fern","tag":"green"}
+`;
 
 /** Checks that a service replays the plant by its key and has upgraded the store. */
 async function expectUpgraded(service: ServiceProcess, store: TestStore): Promise<void> {
@@ -109,6 +138,26 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
 
     await expectUpgraded(await home.start(environment, [], newer()), store);
   });
+});
+
+describe.each(stores)('a start on an older store in %s', (kind, startStore) => {
+  it.each(MIGRATIONS.map((_, at) => at + 1))(
+    'keeps the content and the keys of plants with schema version %d',
+    async (version) => {
+      const store = await startStore();
+      await createOldStore[kind]?.(store, version);
+
+      const repository = await openRepository(readDatabase({ DATABASE_URL: store.url }));
+      const plant = { id: 1n, name: 'Fern', tag: 'green' };
+      const replay = await repository.insert(plant, KEY_DIGEST);
+      await repository.onApplicationShutdown();
+      const { stdout } = await plantStore(['export'], { DATABASE_URL: store.url });
+      await store.remove();
+
+      expect(replay).toBe('replayed');
+      expect(stdout).toBe(OLD_PLANTS);
+    },
+  );
 });
 
 describe('a backup of an older version', () => {

@@ -20,7 +20,7 @@ export function createNewerBuild(migration: Migration): string {
   };
   append('store/migrations.js', `exports.MIGRATIONS.push(${JSON.stringify(migration)});`);
   append(
-    'plant.js',
+    'plant/plant.js',
     "for (const list of [exports.CONTENT_PROPERTIES, exports.PLANT_COLUMNS]) list.push('soil');",
   );
   return join(folder, 'dist/cli/plant-store.js');
