@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
 import { findFreePort } from '../support/free-port';
 import { expectOutcomesMatch, Load } from '../support/load';
+import { beforeInsert } from '../plants/postgres-statements';
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { TestProcess } from '../support/test-process';
@@ -79,3 +80,32 @@ it.each(['transaction', 'session'])(
     expectOutcomesMatch(creations, await postgres.plants());
   },
 );
+
+it('ends the wait for a locked row by the settings of the role, in transaction mode', async () => {
+  await postgres.execute("ALTER ROLE postgres SET lock_timeout = '700ms'");
+  const port = await findFreePort();
+  const proxy = startPooler(port, 'transaction');
+  const service = await home.start({
+    DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/postgres`,
+  });
+  await service.waitUntilReady();
+  await postgres.execute(beforeInsert("NEW.tag := current_setting('lock_timeout')"));
+  const blocker = await postgres.connect();
+  await blocker.query("BEGIN; INSERT INTO plants VALUES (1, 'x')");
+  // The next statement runs in a session that the service has not set up.
+  await until(() => proxy.stderr.includes('server lifetime over'));
+
+  const [locked, other] = await Promise.all([
+    service.post('{"id":1,"name":"Fern"}'),
+    service.post('{"id":2,"name":"Fern"}'),
+  ]);
+  const alone = await service.post('{"id":3,"name":"Fern"}');
+  await blocker.end();
+
+  expect(locked.status).toBe(503);
+  expect([other.status, alone.status]).toEqual([200, 200]);
+  // Plant 2 may be stored by a search for locked rows, which sets a shorter time-out of its own.
+  const plants = await postgres.plants();
+  expect(plants.map(({ id }) => id)).toEqual([2n, 3n]);
+  expect(plants[1]?.tag).toBe('700ms');
+});
