@@ -70,6 +70,33 @@ const needTestPackages = [
   'bench/**',
 ];
 
+/** Forms that a reader must look at twice: each hides a step, a name or a case of a list. */
+const noSecondLook = {
+  curly: ['error', 'multi-line'],
+  'no-multi-assign': 'error',
+  'no-return-assign': ['error', 'always'],
+  'no-unused-expressions': 'error',
+  'no-restricted-syntax': [
+    'error',
+    {
+      selector: 'SpreadElement > :matches(ArrayExpression, ObjectExpression)',
+      message: 'Write the entries out, one on a line, instead of spreading a literal.',
+    },
+    {
+      selector: 'VariableDeclarator[id.type="ArrayPattern"][init.type="ArrayExpression"]',
+      message: 'Declare each name in a statement of its own.',
+    },
+    {
+      selector: 'ExpressionStatement > AssignmentExpression[left.type="ArrayPattern"]',
+      message: 'Assign each name in a statement of its own.',
+    },
+    {
+      selector: ':not(ExpressionStatement, ForStatement) > AssignmentExpression',
+      message: 'Assign in a statement, not inside an expression.',
+    },
+  ],
+};
+
 const hasTestPackages = existsSync('test/node_modules');
 if (!hasTestPackages) {
   warn(`Not linted without \`npm run test:install\`: ${needTestPackages.join(' ')}`);
@@ -80,6 +107,7 @@ module.exports = defineConfig(
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
   { ignores: hasTestPackages ? [] : needTestPackages },
   eslint.configs.recommended,
+  { rules: noSecondLook },
   {
     files: ['**/*.ts', '**/*.mts'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],

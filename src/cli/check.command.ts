@@ -33,8 +33,9 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
       return describePostgres(database.postgres);
     },
     tokens: () => {
-      if (new TokenVerifier(auth).isFileEmpty())
+      if (new TokenVerifier(auth).isFileEmpty()) {
         throw new Error('AUTH_TOKENS_FILE has no token that is valid now');
+      }
       return 'all tokens can be used';
     },
     issuer:

@@ -58,7 +58,10 @@ it('importLines counts what its last batch has stored, and stops all retries, wh
   });
   // Each look at the clock is 40 seconds later.
   let now = 0;
-  const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 40_000));
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => {
+    now += 40_000;
+    return now;
+  });
   const lines = '{"id":1,"name":"x"}\n{"id":2,"name":"x"}\n{"id":3,"name":"x"}\n';
   const counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
 

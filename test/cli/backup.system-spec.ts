@@ -279,10 +279,8 @@ describe('backup and restore', () => {
 
   describe('of a store whose schema is damaged', () => {
     const damage = (): void => {
-      execFileSync('dd', [
-        ...['if=/dev/zero', `of=${home.file}`, 'conv=notrunc', 'status=none'],
-        ...['bs=1', 'seek=2048', 'count=2048'],
-      ]);
+      const into = [`of=${home.file}`, 'conv=notrunc', 'bs=1', 'seek=2048', 'count=2048'];
+      execFileSync('dd', ['if=/dev/zero', 'status=none', ...into]);
     };
 
     it.each(['plants.db', 'killed.db'])('restore keeps the old file: %s', async (name) => {

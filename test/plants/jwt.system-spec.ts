@@ -110,35 +110,52 @@ describe('a JWT', () => {
       Object.assign(payload, { sub: 'subject' }, claims);
     };
 
+  const withClaims =
+    (claims: object) =>
+    ({ payload }: TokenDraft) =>
+      Object.assign(payload, claims);
+
+  const withType =
+    (typ: string) =>
+    ({ header }: TokenDraft) =>
+      Object.assign(header, { typ });
+
   it.each<[string, (draft: TokenDraft) => unknown]>([
-    ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
-    ['for another audience that counts', ({ payload }) => (payload.aud = 'https://first.example')],
-    ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
-    ['with the type JWT and a client_id', ({ header }) => (header.typ = 'JWT')],
+    ['for several audiences', withClaims({ aud: ['other', AUDIENCE] })],
+    ['for another audience that counts', withClaims({ aud: 'https://first.example' })],
+    ['with the full media type as its type', withType('application/AT+JWT')],
+    ['with the type JWT and a client_id', withType('JWT')],
     ['with a nonce, like those of Keycloak 24', ofOtherIssuer({ nonce: 'n', typ: 'Bearer' })],
     ['with a nonce and scopes, like those of authentik', ofOtherIssuer({ nonce: 'n', scope: '' })],
     ['with scp, like those of Okta', ofOtherIssuer({ scp: ['plants:create'] })],
     ['with azp and roles, like those of Entra ID', ofOtherIssuer({ azp: 'app', roles: ['x'] })],
     ['with appid and roles, like those of Entra ID', ofOtherIssuer({ appid: 'app', roles: ['x'] })],
     ['with azp and permissions, like those of Auth0', ofOtherIssuer({ azp: 'a', permissions: [] })],
-    ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
+    [
+      'that begins within the clock tolerance',
+      ({ payload }) => Object.assign(payload, { nbf: now() + 9 }),
+    ],
   ])('is accepted %s', async (_how, redraft) => {
     expect(await statusOf(await provider.requestAccessToken(redraft))).toBe(200);
   });
 
   it.each<[string, (draft: TokenDraft) => unknown, ErrorBody]>([
     ['without an expiry', ({ payload }) => delete payload.exp, wrongClaim('exp')],
-    ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
-    ['before its time', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
-    ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
+    ['with an expiry in words', withClaims({ exp: 'never' }), wrongClaim('exp')],
+    [
+      'before its time',
+      ({ payload }) => Object.assign(payload, { nbf: now() + 11 }),
+      wrongClaim('nbf'),
+    ],
+    ['for another audience', withClaims({ aud: 'other' }), wrongClaim('aud')],
     [
       'for a client of Amazon Cognito and another audience',
       untyped({ aud: 'other', client_id: AUDIENCE, token_use: 'access' }),
       wrongClaim('aud'),
     ],
-    ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
-    ['bound to a key', ({ payload }) => (payload.cnf = { jkt: 'x' }), errorBodies.tokenBound],
-    ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
+    ['of another issuer', withClaims({ iss: 'https://x' }), wrongClaim('iss')],
+    ['bound to a key', withClaims({ cnf: { jkt: 'x' } }), errorBodies.tokenBound],
+    ['a logout token', withType('logout+jwt'), errorBodies.notAccessToken],
     ['an ID token', ofOtherIssuer({ auth_time: 1, acr: '0' }), errorBodies.notAccessToken],
     ['an ID token with a nonce', ofOtherIssuer({ nonce: 'n' }), errorBodies.notAccessToken],
     ['an ID token, hashed', untyped({ at_hash: 'x', typ: 'Bearer' }), errorBodies.notAccessToken],
@@ -191,8 +208,8 @@ describe('a JWT', () => {
   ])('needs the scopes of %j, where spaces at the ends do not count', async (scope, missing) => {
     const options = { issuer: provider.issuer, audience: AUDIENCE };
     const verifier = new JwtVerifier(scope === undefined ? options : { ...options, scope });
-    const token = await provider.requestAccessToken(
-      ({ payload }) => (payload.scope = 'plants:create'),
+    const token = await provider.requestAccessToken(({ payload }) =>
+      Object.assign(payload, { scope: 'plants:create' }),
     );
 
     const { missingScopes } = await verifier.verify(token, 'digest');
@@ -227,7 +244,8 @@ describe('a JWT', () => {
   });
 
   it('is rejected after its expiry, even if it was accepted before', async () => {
-    const redraft = ({ payload }: TokenDraft): unknown => (payload.exp = now() + 60);
+    const redraft = ({ payload }: TokenDraft): unknown =>
+      Object.assign(payload, { exp: now() + 60 });
     const token = await provider.requestAccessToken(redraft);
     expect(await statusOf(token)).toBe(200);
 
@@ -508,7 +526,9 @@ describe('the keys of an issuer', () => {
         ? response.writeHead(302, { location: '/moved' }).end()
         : response.end(document.replace('PORT', new URL(provider.issuer).port));
     application = await startFor({ issuer: url });
-    const token = await provider.requestAccessToken(({ payload }) => (payload.iss = url));
+    const token = await provider.requestAccessToken(({ payload }) =>
+      Object.assign(payload, { iss: url }),
+    );
 
     expect(await statusOf(token)).toBe(503);
     expect(provider.fetches).toBe(0);

@@ -38,9 +38,11 @@ describe('the service with a token file or an issuer', () => {
   }
 
   it('starts and accepts the tokens of an issuer while another one is down', async () => {
-    const [up, down] = [await OpenIdProvider.start(), await OpenIdProvider.start()];
+    const up = await OpenIdProvider.start();
+    const down = await OpenIdProvider.start();
     const tokens = [await up.requestAccessToken(), await down.requestAccessToken()];
-    const redraft = ({ payload }: TokenDraft): unknown => (payload.iss = down.issuer);
+    const redraft = ({ payload }: TokenDraft): unknown =>
+      Object.assign(payload, { iss: down.issuer });
     const forged = await up.requestAccessToken(redraft);
     const statuses = () => Promise.all(tokens.map((token) => post(`Bearer ${token}`)));
     await down.stop();
@@ -86,10 +88,8 @@ describe('the service with a token file or an issuer', () => {
       void fetch(`${provider.url}${request.url}`)
         .then((keys) => keys.text())
         .then((keys) => response.end(keys));
-    const [cert, key] = [
-      readFileSync(CERTIFICATE),
-      readFileSync(CERTIFICATE.replace('.crt', '.key')),
-    ];
+    const cert = readFileSync(CERTIFICATE);
+    const key = readFileSync(CERTIFICATE.replace('.crt', '.key'));
     const proxy = createServer({ cert, key }, forward);
     const { port } = await listen(proxy);
     const trusted = {
@@ -136,8 +136,10 @@ describe('the service with a token file or an issuer', () => {
 
   it('never logs a token, at any level', async () => {
     const provider = await OpenIdProvider.start();
-    const [listed, inFile] = ['listed-in-the-environment', 'listed-in-the-file'];
-    const [expired, unknown] = ['expired-in-the-file', 'unknown-to-everybody'];
+    const listed = 'listed-in-the-environment';
+    const inFile = 'listed-in-the-file';
+    const expired = 'expired-in-the-file';
+    const unknown = 'unknown-to-everybody';
     writeTokens(`${inFile} ci`, `${expired} old 2020-01-01T00:00:00Z`);
     service = await home.start({
       AUTH_TOKENS: listed,
@@ -217,8 +219,9 @@ describe('the scopes of a token', () => {
   /** Returns the scope tokens that a token lacks for each scope. */
   async function missing(token: string): Promise<Partial<Record<Scope, string | undefined>>> {
     const found: Partial<Record<Scope, string | undefined>> = {};
-    for (const scope of scopeNames)
+    for (const scope of scopeNames) {
       found[scope] = missingIn(await requests[scope](`Bearer ${token}`));
+    }
     return found;
   }
 

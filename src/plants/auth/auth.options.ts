@@ -94,8 +94,8 @@ function validateIssuerOptions(
 
   for (const name of SCOPE_OPTIONS) {
     const scopes = options[name];
-    if (scopes === undefined || (SCOPE_TOKENS.test(scopes) && splitScopes(scopes).length > 0))
-      continue;
+    if (scopes === undefined) continue;
+    if (SCOPE_TOKENS.test(scopes) && splitScopes(scopes).length > 0) continue;
     errors.push(
       createError(
         name,

@@ -9,7 +9,19 @@ import { type Grant, type Scope, scopeNames, SCOPES } from './scopes';
 type JwtOptions = ServiceAuthOptions & Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
-const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
 /** How far the clocks of issuer and service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 10;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */

@@ -74,14 +74,24 @@ describe('openTokenFile', () => {
   });
 
   it.each([
-    ...['sécret', 'secret#7secret ci', 'secret ci#1', 'sha256:secret', 'secret 7secret'],
-    ...['secret 2027-01-31', 'secret ci 2027-13-01T12:00:00Z', 'secret 2027-01-31T12:00:00Z ci'],
+    'sécret',
+    'secret#7secret ci',
+    'secret ci#1',
+    'sha256:secret',
+    'secret 7secret',
+    'secret 2027-01-31',
+    'secret ci 2027-13-01T12:00:00Z',
+    'secret 2027-01-31T12:00:00Z ci',
     // prettier-ignore
     ...[
       '2027-02-30T00:00:00Z', '2027-02-29T12:00:00+02:00', '2027-11-31T00:00:00Z',
       '2027-04-30T24:00:00Z', '2027-04-00T00:00:00Z',
     ].map((time) => `secret ci ${time}`),
-    ...['scope=create', 'scope= ci', 'metrics ci', 'secret scope=secret', 'secret scope=create ci'],
+    'scope=create',
+    'scope= ci',
+    'metrics ci',
+    'secret scope=secret',
+    'secret scope=create ci',
   ])('rejects a file with the line %j without showing it', (line) => {
     writeFileSync(file, `a\n${line}\n`);
 

@@ -14,9 +14,14 @@ it.each([
 });
 
 it.each([
-  ...[`00-${ID}-01-more`, `cc-${ID}-01.more`],
-  ...[`ff-${ID}-01`, `00-${ID.replace(/^\w+/, '0'.repeat(32))}-01`, `00-${ID.toUpperCase()}-01`],
-  ...[`00-${ID.replace(/\w+$/, '0'.repeat(16))}-01`, `00-${ID}-01, 00-${ID}-01`, `00-${ID}`],
+  `00-${ID}-01-more`,
+  `cc-${ID}-01.more`,
+  `ff-${ID}-01`,
+  `00-${ID.replace(/^\w+/, '0'.repeat(32))}-01`,
+  `00-${ID.toUpperCase()}-01`,
+  `00-${ID.replace(/\w+$/, '0'.repeat(16))}-01`,
+  `00-${ID}-01, 00-${ID}-01`,
+  `00-${ID}`,
 ])('requestFields omits the invalid traceparent %s', (traceparent) => {
   const request = { headers: { traceparent } } as unknown as IncomingMessage;
 

@@ -93,7 +93,9 @@ describe('DatabasePlantsRepository', () => {
     async (reach, isFinal) => {
       const failure = new StoreFailure('unknown', 'EIO', { reach });
       let restartReason: Error | undefined;
-      void repository.restartNeeded.then((reason) => (restartReason = reason));
+      void repository.restartNeeded.then((reason) => {
+        restartReason = reason;
+      });
       await insert();
       await passTime(COMMIT_TIMEOUT_MS);
 
@@ -112,7 +114,9 @@ describe('DatabasePlantsRepository', () => {
     const closing = Promise.withResolvers<undefined>();
     driver.close.mockReturnValue(closing.promise);
     let isStopped = false;
-    const stopping = repository.onApplicationShutdown().then(() => (isStopped = true));
+    const stopping = repository.onApplicationShutdown().then(() => {
+      isStopped = true;
+    });
     await passTime(COMMIT_TIMEOUT_MS);
 
     expect(driver.close).toHaveBeenCalled();
@@ -159,7 +163,9 @@ async function run(schedule: readonly Step[]): Promise<void> {
   const repository = new DatabasePlantsRepository(driver);
   await repository.start();
   let restartReason: Error | undefined;
-  void repository.restartNeeded.then((reason) => (restartReason = reason));
+  void repository.restartNeeded.then((reason) => {
+    restartReason = reason;
+  });
   let finalFailure: StoreFailure | undefined;
 
   for (const step of schedule) {

@@ -78,7 +78,9 @@ export async function waitForClients(
   closeConnectionsAfter(limitMs, server);
   if (!server.listening) return;
   let isQuiet = false;
-  server.on('connection', () => (isQuiet = false));
+  server.on('connection', () => {
+    isQuiet = false;
+  });
   // The kernel resets the connections in its queue, so stop listening after a turn that accepted none.
   for (let turn = 0; !isQuiet && turn < MAX_ACCEPT_TURNS; turn++) {
     isQuiet = true;

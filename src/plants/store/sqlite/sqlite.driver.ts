@@ -102,11 +102,14 @@ export class SqliteDriver implements StoreDriver {
 
   async logBytes(): Promise<number> {
     const measuring = stat(this.walPath).then(
-      ({ size }) => (this.latestLogBytes = size),
+      ({ size }) => size,
       // There is no log before the store is open, and after it is closed.
-      () => (this.latestLogBytes = 0),
+      () => 0,
     );
-    await Promise.race([measuring, sleep(LOG_MEASUREMENT_MS, undefined, { ref: false })]);
+    const recording = measuring.then((size) => {
+      this.latestLogBytes = size;
+    });
+    await Promise.race([recording, sleep(LOG_MEASUREMENT_MS, undefined, { ref: false })]);
     return this.latestLogBytes;
   }
 
@@ -123,7 +126,9 @@ export class SqliteDriver implements StoreDriver {
     const file = require.resolve('./sqlite.worker.js');
     const worker = new Worker(file, { workerData: this.name, name: 'sqlite' });
     let endedBy = 'the SQLite thread has ended';
-    worker.on('error', (error: Error) => (endedBy = error.message));
+    worker.on('error', (error: Error) => {
+      endedBy = error.message;
+    });
     worker.on('exit', () => {
       const failure = { kind: 'unknown', reach: 'process', reason: endedBy } as const;
       for (const { resolve: reply } of this.pending.splice(0)) reply(failure);

@@ -40,7 +40,8 @@ function countFrames(): number {
 
 /** Changes a log into one of a big-endian machine. SQLite reads both. */
 function toBigEndian(log: Buffer): Buffer {
-  let [first, second] = [0, 0];
+  let first = 0;
+  let second = 0;
   const add = (content: Buffer): void => {
     for (let at = 0; at < content.length; at += 8) {
       first = (first + content.readUInt32BE(at) + second) >>> 0;
