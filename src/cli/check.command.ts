@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { JwtVerifier } from '../plants/auth/jwt.verifier';
 import { TokenVerifier } from '../plants/auth/token-verifier';
+import { matchKind } from '../plants/store/store-location';
 import { print } from './print';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
@@ -22,16 +23,19 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
   // Each check returns a description of what it found, or throws.
   const checks = {
     settings: () => 'all variables are valid',
-    store: async () => {
-      if ('sqlite' in database) {
-        const file = resolve(database.sqlite);
-        if (isDeep && existsSync(file)) checkSqlite(file);
-        return describeSqlite(file);
-      }
-      // Loads the PostgreSQL driver only if it is used.
-      const { describePostgres } = await import('./postgres.maintenance.js');
-      return describePostgres(database.postgres);
-    },
+    store: () =>
+      matchKind<string | Promise<string>>(database, {
+        sqlite: (path) => {
+          const file = resolve(path);
+          if (isDeep && existsSync(file)) checkSqlite(file);
+          return describeSqlite(file);
+        },
+        postgres: async (location) => {
+          // Loads the PostgreSQL driver only if it is used.
+          const { describePostgres } = await import('./postgres.maintenance.js');
+          return describePostgres(location);
+        },
+      }),
     tokens: () => {
       if (new TokenVerifier(auth).isFileEmpty()) {
         throw new Error('AUTH_TOKENS_FILE has no token that is valid now');

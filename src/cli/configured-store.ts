@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError } from '../plants/errors/operator.error';
+import { matchKind } from '../plants/store/store-location';
 import { openRepository } from '../plants/store/stores';
 import type { Plant } from '../plants/plant/plant';
 import { pagesOf, type PlantsRepository } from '../plants/plants.repository';
@@ -21,16 +22,17 @@ type Pages = AsyncIterable<readonly Plant[]> | Iterable<readonly Plant[]>;
  * @throws OperatorError when the store cannot be used, or fails during the work
  */
 export async function withPages(work: (pages: Pages) => Promise<void>): Promise<void> {
-  const location = readDatabase(process.env);
-  if ('sqlite' in location) {
-    const file = resolve(location.sqlite);
-    requireFile(file, STORE_ADVICE);
-    if (isReadOnlyStore(file)) {
-      await work(readPages(file));
-      return;
-    }
-  }
-  await withRepository((repository) => work(pagesOf(repository)));
+  const pages = matchKind<Pages | undefined>(readDatabase(process.env), {
+    sqlite: (path) => {
+      const file = resolve(path);
+      requireFile(file, STORE_ADVICE);
+      return isReadOnlyStore(file) ? readPages(file) : undefined;
+    },
+    // Opening a store creates a missing file, but not a PostgreSQL database.
+    postgres: () => undefined,
+  });
+  if (pages) await work(pages);
+  else await withRepository((repository) => work(pagesOf(repository)));
 }
 
 /**
@@ -64,13 +66,14 @@ export async function withRepository(
  * @throws UsageError when PostgreSQL is configured
  */
 export function requireSqlitePath(): string {
-  const store = readDatabase(process.env);
-  if ('sqlite' in store) {
-    return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
-  }
-  throw new UsageError(
-    'This command is for SQLite files. For PostgreSQL, use pg_dump and pg_restore.',
-  );
+  return matchKind<string>(readDatabase(process.env), {
+    sqlite: (path) => (existsSync(path) ? realpathSync(path) : resolve(path)),
+    postgres: () => {
+      throw new UsageError(
+        'This command is for SQLite files. For PostgreSQL, use pg_dump and pg_restore.',
+      );
+    },
+  });
 }
 
 export function formatStoreError({ cause, message }: PlantStoreError): string {

@@ -3,16 +3,79 @@ import { dirname, join } from 'node:path';
 import { generate } from 'selfsigned';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { openRepository } from '../../src/plants/store/stores';
+import { createNewerBuild } from '../support/newer-build';
 import { plantStore, CLI_PATH, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux, type RunResult, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, lockDatabase } from '../support/sqlite';
+import { stores, type TestStore } from '../support/stores';
 
 const TOKEN = 'a-long-token-of-tests';
 const home = useServiceHome();
 const createStore = async () =>
   (await openRepository({ sqlite: home.file })).onApplicationShutdown();
+
+describe.each(stores)('check of a store in %s', (_name, startStore) => {
+  const ADD_SOIL = 'ALTER TABLE plants ADD COLUMN soil TEXT';
+  const CURRENT = new RegExp(`^ok {6}store: .*, schema version ${MIGRATIONS.length}$`, 'm');
+
+  let store: TestStore;
+  let environment: NodeJS.ProcessEnv;
+  beforeEach(async () => {
+    store = await startStore();
+    environment = { DATABASE_URL: store.url, AUTH_TOKENS: TOKEN };
+  });
+  afterEach(() => store.remove());
+
+  const importFern = (program = CLI_PATH) =>
+    plantStore(['import'], environment, { input: '{"id":1,"name":"Fern"}', program });
+
+  it.each([[['check']], [['check', '--deep']]])(
+    'states that the service will create a missing store, and does not create it: %j',
+    async (command) => {
+      const first = await plantStore(command, environment);
+      const second = await plantStore(command, environment);
+
+      expect(first).toMatchObject({ code: 0 });
+      expect(first.stdout).toMatch(/^ok {6}store: .*the service will create/m);
+      expect(second.stdout).toBe(first.stdout);
+    },
+  );
+
+  it.each([[['check']], [['check', '--deep']]])(
+    'states the schema version, and leaves the plants as they are: %j',
+    async (command) => {
+      await importFern();
+
+      const { code, stdout } = await plantStore(command, environment);
+
+      expect(code).toBe(0);
+      expect(stdout).toMatch(CURRENT);
+      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    },
+  );
+
+  it('states that a newer service will upgrade the store, and does not upgrade it', async () => {
+    await importFern();
+    const program = createNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
+
+    const newer = await plantStore(['check'], environment, { program });
+
+    const upgrade = `schema version ${MIGRATIONS.length}, which the service will upgrade to ${MIGRATIONS.length + 1}\n`;
+    expect([newer.code, newer.stdout]).toEqual([0, expect.stringContaining(upgrade)]);
+    expect((await plantStore(['check'], environment)).stdout).toMatch(CURRENT);
+  });
+
+  it('fails for a store that a newer service has upgraded', async () => {
+    await importFern(createNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL }));
+
+    const { code, stdout } = await plantStore(['check'], environment);
+
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^FAILED {2}store: .*this service knows versions up to/m);
+  });
+});
 
 describe('check', () => {
   it('reports each part of the configuration as valid or invalid, without secrets', async () => {

@@ -2,7 +2,7 @@ import { type AuthOptions, isAuthConfigured, validateAuthOptions } from '../auth
 import { generateToken } from '../auth/token-list';
 import { OptionError } from '../errors/operator.error';
 import { assertNames, AUTH_NAMES, OPTION_NAMES, POSTGRES_NAMES } from './option-names';
-import type { StoreLocation } from '../store/stores';
+import type { StoreKind, StoreLocation, StoreLocations } from '../store/store-location';
 import { DEFAULTS, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import { isProduction } from '../environment';
 
@@ -14,6 +14,9 @@ export interface ResolvedOptions {
   /** Unused if the host has its own repository. */
   readonly store: StoreLocation;
 }
+
+/** The option of each kind of store. */
+type OptionalLocations = { readonly [Kind in StoreKind]: StoreLocations[Kind] | undefined };
 
 /**
  * Checks the options as the host passes them or its factory returns them, and adds defaults.
@@ -33,22 +36,32 @@ export function resolveOptions(
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
     throw new OptionError('bodyLimit', 'bodyLimit must be a positive integer.');
   }
-  assertAtMostOne({ sqlite, postgres, repository });
+  const locations: OptionalLocations = { sqlite, postgres };
+  assertAtMostOne({ ...locations, repository });
   assertAtMostOne({ auth, guard });
+  const store = findLocation(locations);
   if (auth) assertAuth(auth);
   const hasDefaultAuth = auth === undefined && guard === undefined;
   if (isProduction(process.env)) {
     const rule = 'must be set in production (NODE_ENV).';
-    if (sqlite === undefined && postgres === undefined && !repository) {
-      throw new OptionError('sqlite', `sqlite, postgres or repository ${rule}`);
+    if (!store && !repository) {
+      const kinds = Object.keys(locations).join(', ');
+      throw new OptionError('sqlite', `${kinds} or repository ${rule}`);
     }
     if (hasDefaultAuth) throw new OptionError('auth', `auth or guard ${rule}`);
   }
   return {
     bodyLimit,
     auth: hasDefaultAuth ? createTemporaryAuth() : (auth ?? {}),
-    store: postgres === undefined ? { sqlite: sqlite ?? DEFAULTS.sqlite } : { postgres },
+    store: store ?? { sqlite: DEFAULTS.sqlite },
   };
+}
+
+/** Returns the location that is set. Undefined if none is set. */
+function findLocation(locations: OptionalLocations): StoreLocation | undefined {
+  const entry = Object.entries(locations).find(([, location]) => location !== undefined);
+  // TypeScript does not know which kind the entry belongs to.
+  return entry && (Object.fromEntries([entry]) as unknown as StoreLocation);
 }
 
 /** @throws OptionError when no token could be accepted, or an option is invalid */

@@ -1,12 +1,9 @@
 import { Logger } from '@nestjs/common';
-import type { PostgresOptions } from './postgres/postgres.options';
 import { DatabasePlantsRepository } from './database-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
 import { SqliteDriver } from './sqlite/sqlite.driver';
-
-/** Where plants are stored. A function returns the URL as it is now. */
-export type StoreLocation =
-  { readonly sqlite: string } | { readonly postgres: string | (() => string) | PostgresOptions };
+import type { StoreDriver } from './store-driver';
+import { matchKind, type StoreLocation } from './store-location';
 
 /**
  * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
@@ -14,10 +11,10 @@ export type StoreLocation =
  * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
-  const driver =
-    'sqlite' in location
-      ? new SqliteDriver(location.sqlite)
-      : new (loadPostgres().PostgresDriver)(location.postgres);
+  const driver = matchKind<StoreDriver>(location, {
+    sqlite: (path) => new SqliteDriver(path),
+    postgres: (database) => new (loadPostgres().PostgresDriver)(database),
+  });
   const repository = new DatabasePlantsRepository(driver);
   new Logger('PlantStore').log(`Storing plants in ${driver.name}`);
   await repository.start();

@@ -2,7 +2,7 @@ import { isProduction } from '../../plants/environment';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { findUrlError } from '../../plants/store/postgres/postgres.url';
 import { findPathError } from '../../plants/store/sqlite/sqlite.settings';
-import type { StoreLocation } from '../../plants/store/stores';
+import { matchKind, type StoreKind, type StoreLocation } from '../../plants/store/store-location';
 import { readSettingFile } from './settings-file';
 import { readText } from './variable-text';
 import { DATABASE, readVariables } from './variables';
@@ -32,32 +32,62 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
     return parseDatabaseUrl(text ?? '', 'DATABASE_URL_FILE');
   };
   const location = readFile();
-  if (!('postgres' in location)) return location;
-  return {
+  return matchKind<StoreLocation>(location, {
+    sqlite: () => location,
     // Read again for each attempt to connect, because the file may have been replaced.
-    postgres: () => {
-      const { postgres } = readFile() as { postgres?: string };
-      if (postgres !== undefined) return postgres;
-      throw new OperatorError(
-        'DATABASE_URL_FILE now contains the URL of another kind of store: restart the service to use it.',
-      );
-    },
-  };
+    postgres: () => ({
+      postgres: () => {
+        const { postgres } = readFile() as { postgres?: string };
+        if (postgres !== undefined) return postgres;
+        throw new OperatorError(
+          'DATABASE_URL_FILE now contains the URL of another kind of store: restart the service to use it.',
+        );
+      },
+    }),
+  });
 }
+
+/** The URLs of a kind of store. */
+interface UrlFormat {
+  readonly schemes: readonly string[];
+  /** What an invalid URL should look like. */
+  readonly example: string;
+  /**
+   * @param path what follows the scheme and its colon
+   * @throws OptionError when the URL is invalid
+   */
+  parse(url: string, path: string): StoreLocation;
+}
+
+const URL_FORMATS: Readonly<Record<StoreKind, UrlFormat>> = {
+  sqlite: {
+    schemes: ['sqlite'],
+    example: 'sqlite:PATH',
+    parse: (_url, path) => {
+      const error = findPathError(path);
+      if (error !== undefined) throw new OptionError('sqlite', error);
+      if (!path.includes('?')) return { sqlite: path };
+      throw new OptionError('sqlite', 'sqlite must not have parameters after its path.');
+    },
+  },
+  postgres: {
+    schemes: ['postgres', 'postgresql'],
+    example: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    parse: (url) => {
+      const error = findUrlError(url);
+      if (error !== undefined) throw new OptionError('postgres', error);
+      return { postgres: url };
+    },
+  },
+};
 
 /** @throws OperatorError when the URL is invalid */
 function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   // The scheme, and what follows it. Neither the system nor SQLite accepts U+0000 in a path.
-  const [, scheme, path = ''] = /^(sqlite|postgres|postgresql):([^\0]*)$/.exec(text) ?? [];
-  if (scheme === undefined) {
-    throw new OperatorError(
-      `${variable} must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE.`,
-    );
-  }
-  const isSqlite = scheme === 'sqlite';
-  const error = isSqlite ? findPathError(path) : findUrlError(text);
-  if (error !== undefined) throw new OptionError(isSqlite ? 'sqlite' : 'postgres', error);
-  if (!isSqlite) return { postgres: text };
-  if (!path.includes('?')) return { sqlite: path };
-  throw new OptionError('sqlite', 'sqlite must not have parameters after its path.');
+  const [, scheme = '', path = ''] = /^([a-z]+):([^\0]*)$/.exec(text) ?? [];
+  const formats = Object.values(URL_FORMATS);
+  const format = formats.find(({ schemes }) => schemes.includes(scheme));
+  if (format) return format.parse(text, path);
+  const examples = formats.map(({ example }) => example).join(', or ');
+  throw new OperatorError(`${variable} must be ${examples}.`);
 }

@@ -5,7 +5,7 @@ import {
 } from '../../plants/auth/auth.options';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { lacksTls } from '../../plants/store/postgres/postgres.settings';
-import type { StoreLocation } from '../../plants/store/stores';
+import { matchKind, type StoreLocation } from '../../plants/store/store-location';
 import { isProduction } from '../../plants/environment';
 import { databaseVariableName, readDatabase } from './database.settings';
 import { AUTH, findUnknownVariables, readVariables, SETTINGS, type Values } from './variables';
@@ -54,7 +54,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
         'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production.',
       );
     }
-    if (database && 'postgres' in database && lacksTls(database.postgres)) {
+    if (database && matchKind(database, { sqlite: () => false, postgres: lacksTls })) {
       errors.push(
         `${databaseVariableName(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.`,
       );
