@@ -104,7 +104,13 @@ it('every target gets a response with the Error body or of its route, a request 
     await until(() => linesAbout(id).length > 0);
     expect(linesAbout(id)).toMatchObject([{ ip: '127.0.0.1', status: response.status }]);
   });
-  await fc.assert(property, { numRuns: 500 });
+  await fc.assert(property, {
+    numRuns: 500,
+    examples: [
+      ['GET', 'http://x?a/b', []],
+      ['GET', 'http://x#a/b', ['Host: x']],
+    ],
+  });
   expect(home.plants()).toEqual([]);
 });
 

@@ -23,7 +23,10 @@ const UNPARSABLE_TARGET = 'http://';
  * `*`, Fastify would run only the last of its hooks. This makes it one that Fastify cannot parse.
  */
 export function rewriteUrl({ url = '' }: { readonly url?: string }): string {
-  return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : UNPARSABLE_TARGET;
+  if (url.startsWith('/')) return url;
+  if (!/^https?:\/\//i.test(url)) return UNPARSABLE_TARGET;
+  // An empty path is `/`. Fastify would take the next slash for the path, even in the query.
+  return url.replace(/^(https?:\/\/[^/?#]+)(?=[?#])/i, '$1/');
 }
 
 /** Returns the error of a target that Fastify cannot parse. */
