@@ -55,8 +55,12 @@ afterEach(async () => {
 const plantsService = () => app.get(PlantsService, { strict: false });
 
 /** Creates the module with a token, and with a SQLite file unless the options specify another store. */
-const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = { sqlite: file }) =>
-  PlantsModule.forRoot({ auth: { tokens: [TOKEN] }, ...options });
+function withToken(options: Parameters<typeof PlantsModule.forRoot>[0] = {}): DynamicModule {
+  // Never the default, which is in the working directory.
+  const isStoreGiven = 'sqlite' in options || 'postgres' in options || 'repository' in options;
+  const store = isStoreGiven ? {} : { sqlite: file };
+  return PlantsModule.forRoot({ auth: { tokens: [TOKEN] }, ...store, ...options });
+}
 
 /** Starts a host, which is closed at the end of the test. */
 async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
