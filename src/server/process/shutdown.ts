@@ -1,3 +1,7 @@
+/*
+ * Depends on undocumented behavior of Node.js (tested: 26.10.0): `net.Server.prototype.close` makes an HTTP server stop
+ * listening and leaves its connections open, and `process.exit` joins worker threads.
+ */
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { constants } from 'node:os';
