@@ -72,8 +72,11 @@ const linesAbout = (id: string | undefined) =>
 const isErrorBody = (body: unknown): boolean =>
   /^{"error":\d{5},"message":".+"}$/.test(JSON.stringify(body));
 
-/** The targets that have a route. Everything else is an error. */
-const ROUTED = /^(https?:\/\/[^/]*)?\/(pl(a|%61)nts|health\/live)?([?#].*)?$/i;
+/**
+ * The targets that have a route: a slash, or a URL whose empty path counts as one, then the path and what follows it.
+ * Everything else is an error.
+ */
+const ROUTED = /^(?:\/|https?:\/\/[^/?#]+\/?)(?:pl(?:a|%61)nts|health\/live)?(?:[?#].*)?$/i;
 
 /** Returns what is wrong with the response to a request. */
 function findFaults(aTarget: string, { status, headers, body }: WireResponse): string[] {
@@ -109,6 +112,7 @@ it('every target gets a response with the Error body or of its route, a request 
     examples: [
       ['GET', 'http://x?a/b', []],
       ['GET', 'http://x#a/b', ['Host: x']],
+      ['GET', 'http://x', ['Host: x']],
     ],
   });
   expect(home.plants()).toEqual([]);
