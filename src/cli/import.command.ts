@@ -161,7 +161,7 @@ class LineLimit extends Transform {
 
 interface OtherFormat {
   readonly name: string;
-  /** What to do with a file of this format. */
+  /** The advice for a file of this format. */
   readonly advice: string;
   readonly isBegunBy: (line: string) => boolean;
 }

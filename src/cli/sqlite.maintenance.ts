@@ -24,7 +24,7 @@ const PAGE_LENGTH = 1000;
  */
 export const IMMUTABLE = '?immutable=1';
 
-/** What the thread of {@link copySqlite} gets. */
+/** The arguments of the thread of {@link copySqlite}. */
 export interface CopyRequest {
   readonly from: string;
   readonly to: string;

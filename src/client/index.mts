@@ -370,7 +370,7 @@ function readResponse(response: Response, text: string, sent: PlantContent): Res
   if (!isFromService || typeof message !== 'string') {
     return { ...failure, message: describeForeign(response, text), outcome: 'unknown' };
   }
-  // Of the server's errors, only 503 says that nothing was stored.
+  // Among the 5xx responses, only 503 states that nothing was stored.
   const outcome = status < 500 || status === 503 ? 'not stored' : 'unknown';
   return { ...failure, message, error: number, outcome };
 }

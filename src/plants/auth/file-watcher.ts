@@ -15,9 +15,9 @@ export class FileWatcher<T> {
   current: T;
   /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;
-  /** What {@link current} was created from. */
+  /** The contents from which {@link current} was created. */
   private usedContents: readonly Buffer[];
-  /** What the last look found. */
+  /** The contents that the last look found. */
   private seenContents: readonly Buffer[];
   private lastError = '';
   /** The look after a start: `watchFile` does not report changes before its own first look, which is asynchronous. */

@@ -4,7 +4,7 @@ import type { ServiceAuthOptions } from './auth.options';
 interface ScopeDescription {
   /** The option that says which scope tokens of an issuer grant it. Without it, the option `scope` counts. */
   readonly option: keyof ServiceAuthOptions;
-  /** What a token with this scope may do, after "may". */
+  /** The right that a token with this scope has, as it follows the word "may". */
   readonly description: string;
 }
 

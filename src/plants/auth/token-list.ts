@@ -31,7 +31,7 @@ interface NewToken {
 const MIN_TOKEN_LENGTH = 16;
 /** A token (RFC 6750 section 2.1) or its digest. */
 const TOKEN = /^(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
-/** Words that are no tokens: in `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake. */
+/** Words of the syntax of scopes, which are not tokens: in `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake. */
 const RESERVED_WORDS: readonly string[] = ['scope', ...scopeNames];
 /** What limits a token, as it is written behind it. */
 const SCOPE_FIELDS = new Map(scopeNames.map((scope) => [`scope=${scope}`, scope]));

@@ -49,8 +49,8 @@ export function pathOf(target: string): string {
 }
 
 /**
- * Returns every value of a header, in the order sent. `headers` of Node.js may keep only one of several `Authorization` or `Content-Type`
- * headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
+ * Returns every value of a header, in the order sent. `headers` of Node.js may keep only one of several `Authorization`
+ * or `Content-Type` headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
  * @param name the name of the header in lower case
  */
 export function headerValues({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
