@@ -24,6 +24,7 @@ import { Recorder } from './server/monitoring/recorder';
  */
 @Module({})
 export class AppModule {
+  /** @param metrics created before the module, because the adapter already counts the errors of the HTTP parser */
   static register(settings: Settings, metrics: Metrics): DynamicModule {
     const { database, bodyLimit, auth, rateLimit } = settings;
     return {
@@ -44,7 +45,11 @@ export class AppModule {
   }
 }
 
-/** @throws OptionError when the store cannot be used */
+/**
+ * Creates the standalone service, ready to listen.
+ * @throws OptionError when the store cannot be used
+ * @throws OperatorError when the certificate or its key cannot be used
+ */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
   const metrics = new Metrics();
@@ -55,6 +60,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings, metrics),
     createFastifyAdapter(settings, recorder),
+    // `BodyGuard` reads bodies. Errors are thrown, so that `main.ts` prints them in one sentence.
     { bodyParser: false, abortOnError: false, logger: nestLogger },
   );
   const instance = app.getHttpAdapter().getInstance();

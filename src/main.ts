@@ -1,5 +1,5 @@
-// These two must be the first imports: a signal is handled from the first moment of the process, and an old Node.js ends
-// with one sentence before it loads what it cannot parse.
+// These two must be the first imports: a signal is handled from the first moment of the process, and an old Node.js
+// ends with one sentence before it loads what it cannot parse.
 import './server/process/signals';
 import './server/process/versions';
 
@@ -18,6 +18,7 @@ async function main(): Promise<void> {
   const auth = temporaryToken === undefined ? environment.auth : { tokens: [temporaryToken] };
   const settings = { ...environment, auth };
   const app = await createApplication(settings);
+  // Before `listen`: from the first request on, a signal closes the service instead of ending it at once.
   handleShutdown(app, settings, exitWithError);
   await listen(app, settings, exitWithError);
   if (temporaryToken !== undefined) printCurlExample(await app.getUrl(), temporaryToken);

@@ -28,8 +28,8 @@ export async function runCommand(args: readonly string[]): Promise<void> {
 }
 
 /**
- * Prints the names of the commands if the first argument, or that after `token`, is another word. Commander would pass the
- * word to the default command, which takes no arguments.
+ * Prints the names of the commands if the first argument, or that after `token`, is another word. Commander would pass
+ * the word to the default command, which takes no arguments.
  * @throws CommanderError for an unknown command
  */
 function assertCommandExists(parent: Command, [name, ...others]: readonly string[]): void {
@@ -43,6 +43,7 @@ function assertCommandExists(parent: Command, [name, ...others]: readonly string
   }
 }
 
+/** Creates the commands and their options. */
 export function createProgram(): Command {
   const program = new Command('plant-store')
     .description('Accepts plant records over HTTP and stores them exactly and durably.')

@@ -12,13 +12,14 @@ import { requireFile } from './new-file';
 import { isReadOnlyStore, readPages } from './sqlite.maintenance';
 import { UsageError } from './usage.error';
 
+/** What to do if the store does not exist. */
 export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existing store.';
 
 type Pages = AsyncIterable<readonly Plant[]> | Iterable<readonly Plant[]>;
 
 /**
- * Runs the work with all plants of the configured store, which must exist, in id order. The store is opened like that of
- * the service, except a SQLite file in a directory that cannot be written, where the service would not start.
+ * Runs the work with all plants of the configured store, which must exist, in id order. The store is opened like that
+ * of the service, except a SQLite file in a directory that cannot be written, where the service would not start.
  * @throws OperatorError when the store cannot be used, or fails during the work
  */
 export async function withPages(work: (pages: Pages) => Promise<void>): Promise<void> {
@@ -76,6 +77,7 @@ export function requireSqlitePath(): string {
   });
 }
 
+/** Returns the cause of an error, on which an operator can act: its own message is for clients. */
 export function formatStoreError({ cause, message }: PlantStoreError): string {
   return cause instanceof Error ? cause.message : message;
 }

@@ -35,6 +35,7 @@ export async function writeNewFile(
     // Only the first process of a container gets here.
     process.exit(128 + constants.signals[signal]);
   };
+  // Before the draft exists, so that no signal leaves it behind.
   process.once('exit', removeDraft);
   for (const signal of END_SIGNALS) process.once(signal, endBySignal);
 

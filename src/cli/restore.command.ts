@@ -20,7 +20,9 @@ import { UsageError } from './usage.error';
 
 const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
 
-/** Checks a backup, and replaces the SQLite file of the store with a copy of it. Keeps the old file under another name. */
+/**
+ * Checks a backup, and replaces the SQLite file of the store with a copy of it. Keeps the old file under another name.
+ */
 export async function restore(backup: string): Promise<void> {
   const file = requireSqlitePath();
   requireFile(backup, BACKUP_ADVICE);
@@ -64,6 +66,7 @@ function replace(
       linkOrRename(file, former);
       moveWal(file, former);
     }
+    // The old file still has its name if it could get the other one by a hard link. A rename replaces it atomically.
     if (fs.existsSync(file)) fs.renameSync(draft, file);
     else linkOrRename(draft, file);
   } catch (cause) {
@@ -87,7 +90,10 @@ function moveWal(file: string, former: string): void {
   syncDirectory(dirname(file));
 }
 
-/** Gives a file the owner and the mode of the old one. Only root can keep another user, but members of its group can keep that. */
+/**
+ * Gives a file the owner and the mode of the old one. Only root can keep another user, but members of its group can
+ * keep that.
+ */
 function keepOwner(draft: string, { mode, uid, gid }: fs.BigIntStats): void {
   try {
     fs.chownSync(draft, Number(uid), Number(gid));
@@ -108,8 +114,8 @@ function isSameFile(one: fs.BigIntStats | undefined, other: fs.BigIntStats | und
 }
 
 /**
- * Locks a database until the returned session is closed. Empties and deletes its write-ahead log, unless the database is
- * damaged.
+ * Locks a database until the returned session is closed. Empties and deletes its write-ahead log, unless the database
+ * is damaged.
  * @throws Error when another session is open, or when the file is not a database
  */
 function lockUnusedDatabase(file: string): DatabaseSync {

@@ -12,6 +12,7 @@ interface Options {
   readonly file?: string;
 }
 
+/** Creates a token, prints it, and appends its digest to a file. */
 export function createAndPrintToken({
   scope: scopes,
   file = readText('AUTH_TOKENS_FILE'),
@@ -21,6 +22,7 @@ export function createAndPrintToken({
   createToken(file, { ...rest, scopes }, print);
 }
 
+/** @throws UsageError when the text is not a name that a token can have */
 export function parseName(text: string): string {
   if (TOKEN_NAME.test(text)) return text;
   throw new UsageError(
@@ -28,7 +30,10 @@ export function parseName(text: string): string {
   );
 }
 
-/** Parses a duration. Returns the time when it ends if it starts now, in milliseconds since 1970. */
+/**
+ * Parses a duration. Returns the time when it ends if it starts now, in milliseconds since 1970.
+ * @throws UsageError when the text is not a duration
+ */
 export function parseExpiry(text: string): number {
   const duration = lifetime.parse(text);
   if (duration !== undefined) return Date.now() + duration;

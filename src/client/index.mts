@@ -1,3 +1,4 @@
+/** Where the service is, and who calls it. */
 export interface PlantStoreClientOptions {
   /** The URL of the service, for example `https://plants.example.org`. It may have a path, but no query. */
   readonly url: string | URL;
@@ -11,11 +12,13 @@ export interface PlantContent {
   readonly tag?: string | undefined;
 }
 
+/** A plant to create. */
 export interface NewPlant extends PlantContent {
   /** From -2^63 to 2^63 - 1. A `number` must be a safe integer. */
   readonly id: bigint | number;
 }
 
+/** Options of {@link PlantStoreClient.create}. */
 export interface CreateOptions {
   /** Random by default. Store the key if you need to retry after a restart. */
   readonly idempotencyKey?: string | undefined;
@@ -25,6 +28,7 @@ export interface CreateOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A plant that is stored, without its id. */
 export interface CreatedPlant extends PlantContent {
   /** Whether an earlier request with this key already stored the plant. */
   readonly isReplay: boolean;
@@ -276,7 +280,9 @@ function maxAttemptMs({ timeout, end }: Call): number {
   return Math.min(timeout / 2, MAX_ATTEMPT_MS, end - performance.now());
 }
 
-/** How long an attempt must be able to take. A shorter one would probably time out, and its outcome would be unknown. */
+/**
+ * How long an attempt must be able to take. A shorter one would probably time out, and its outcome would be unknown.
+ */
 function minAttemptMs({ timeout }: Call): number {
   return Math.min(timeout / 10, 1000);
 }
@@ -292,8 +298,8 @@ function assertTimeFor(pauseMs: number, call: Call, failure: Failure): void {
 }
 
 /**
- * Returns the pause that the server asks for, or a random one of up to twice the last maximum. It begins with 0, so that
- * clients that failed at the same time do not retry at the same time ("full jitter").
+ * Returns the pause that the server asks for, or a random one of up to twice the last maximum. It begins with 0, so
+ * that clients that failed at the same time do not retry at the same time ("full jitter").
  */
 function choosePause({ retryAfterMs }: Failure, attempts: number): number {
   const longestMs = Math.min(FIRST_PAUSE_MS * 2 ** attempts, MAX_PAUSE_MS);
@@ -306,9 +312,9 @@ async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Resolves to the result of the work, or to undefined after `limitMs` or on abort. At the end, the signal of the work is
- * aborted in any case: a connection that is still open is closed.
- * `AbortSignal.any` is not used, because it can miss a timeout.
+ * Resolves to the result of the work, or to undefined after `limitMs` or on abort. At the end, the signal of the work
+ * is aborted in any case: a connection that is still open is closed. `AbortSignal.any` is not used, because it can miss
+ * a timeout.
  */
 function withTimeout<T>(
   limitMs: number,

@@ -52,6 +52,7 @@ export class PlantsController {
 
   @Post()
   @HttpCode(200)
+  // Nest asks the filter of a method before that of its class.
   @UseFilters(CreateErrorFilter)
   @ParsesRawBody(true)
   @InsertsPlants(true)

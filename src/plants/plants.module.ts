@@ -29,6 +29,7 @@ const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
 
 const DEFAULT_EXTRAS: PlantsModuleExtras = { guard: undefined, repository: undefined, imports: [] };
 
+/** Only for our own guard: a verifier watches files, and fetches keys. */
 const VERIFIER: Provider = {
   provide: TokenVerifier,
   inject: [PLANTS_OPTIONS],

@@ -12,6 +12,7 @@ const SETTLE_MS = 250;
  * value stays in use.
  */
 export class FileWatcher<T> {
+  /** The value of the last valid contents. */
   current: T;
   /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;

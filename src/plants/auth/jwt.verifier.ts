@@ -26,7 +26,9 @@ const ALGORITHMS = [
 const CLOCK_TOLERANCE_SECONDS = 10;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['at_hash', 'c_hash', 's_hash', 'events'];
-/** Claims of access tokens that ID tokens do not have: RFC 9068 sections 2.2 and 2.2.3, and `scp` of Entra ID and Okta. */
+/**
+ * Claims of access tokens that ID tokens do not have: RFC 9068 sections 2.2 and 2.2.3, and `scp` of Entra ID and Okta.
+ */
 const ACCESS_TOKEN_CLAIMS = ['client_id', 'scope', 'scp'];
 /** RFC 9068 section 2.2.3 defines `scope` as one string. Some issuers use other claims or an array. */
 const SCOPE_CLAIMS = ['scope', 'scp', 'roles', 'permissions'];
@@ -51,8 +53,12 @@ interface AcceptedToken extends Grant {
   readonly verifyAt: number;
 }
 
-/** Accepts the JWT access tokens of OpenID Connect issuers, RFC 9068, with the practices of RFC 8725, and caches them. */
+/**
+ * Accepts the JWT access tokens of OpenID Connect issuers, RFC 9068, with the practices of RFC 8725. Accepted tokens
+ * are cached, rejected ones are not: anybody could fill the cache with them.
+ */
 export class JwtVerifier {
+  /** The keys of each issuer, by the value of the claim `iss`. */
   readonly keys: ReadonlyMap<unknown, IssuerKeys>;
   private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_JWTS);
   private timer?: NodeJS.Timeout;
@@ -64,6 +70,7 @@ export class JwtVerifier {
 
   /** Fetches the keys now, and then repeatedly until {@link stop} is called. Logs why that fails. */
   async start(): Promise<void> {
+    // Before the fetch, so that a slow one does not delay the next.
     this.timer = setTimeout(() => void this.start(), KEYS_REFRESH_INTERVAL_MS).unref();
     for (const problem of await this.refreshKeys()) {
       const effect = 'Requests whose JWT was signed with an unknown key get 503.';
@@ -113,6 +120,7 @@ export class JwtVerifier {
           clockTolerance: CLOCK_TOLERANCE_SECONDS,
         }),
       );
+      // Not by jose, which would require `aud`.
       const audienceClaim = hasClientForAudience(claims) ? 'client_id' : 'aud';
       const audiences = [claims[audienceClaim]].flat();
       const accepted: unknown[] = [this.options.audience].flat();
@@ -142,8 +150,8 @@ export class JwtVerifier {
 }
 
 /**
- * Verifies a token with the last keys of its issuer and, if they are at fault, once more with newer ones: the issuer may
- * have added a key, or replaced one under its name.
+ * Verifies a token with the last keys of its issuer and, if they are at fault, once more with newer ones: the issuer
+ * may have added a key, or replaced one under its name.
  * @throws UnavailableError when newer keys are needed, but cannot be fetched now
  */
 async function verifyWithNewestKeys(
@@ -183,8 +191,8 @@ function assertAccessToken({ typ }: JWTHeaderParameters, claims: JWTPayload): vo
 }
 
 /**
- * Whether the claims are those of an access token. RFC 9068 requires the type `at+jwt`, but many issuers use `JWT`, which
- * is also the type of ID tokens. Without a claim that tells the two apart, it is taken for an ID token.
+ * Whether the claims are those of an access token. RFC 9068 requires the type `at+jwt`, but many issuers use `JWT`,
+ * which is also the type of ID tokens. Without a claim that tells the two apart, it is taken for an ID token.
  */
 function isForAccess(claims: JWTPayload): boolean {
   if (NON_ACCESS_TOKEN_CLAIMS.some((claim) => claim in claims)) return false;
@@ -195,6 +203,7 @@ function isForAccess(claims: JWTPayload): boolean {
   // Entra ID and Auth0 give machines roles or permissions, and name the client. ID tokens of Entra ID have roles too,
   // but do not name the client; those of Google name it, but have no roles.
   const namesClient = 'azp' in claims || 'appid' in claims;
+  // Access tokens may have a nonce, too, but then they have a scope.
   const isGrantedToClient = namesClient && ('roles' in claims || 'permissions' in claims);
   return isGrantedToClient && !('nonce' in claims);
 }

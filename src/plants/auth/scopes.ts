@@ -14,8 +14,10 @@ export const SCOPES = {
   metrics: { option: 'metricsScope', description: 'read /metrics' },
 } as const satisfies Record<string, ScopeDescription>;
 
+/** The name of a scope, as in `scope=create`. */
 export type Scope = keyof typeof SCOPES;
 
+/** All scopes, in the order in which messages list them. */
 export const scopeNames = Object.keys(SCOPES) as readonly Scope[];
 
 /** The caller and the permissions of a valid token. */

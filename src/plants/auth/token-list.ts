@@ -31,20 +31,25 @@ interface NewToken {
 const MIN_TOKEN_LENGTH = 16;
 /** A token (RFC 6750 section 2.1) or its digest. */
 const TOKEN = /^(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)$/;
-/** Words of the syntax of scopes, which are not tokens: in `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake. */
+/**
+ * Words of the syntax of scopes, which are not tokens: in `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a
+ * mistake.
+ */
 const RESERVED_WORDS: readonly string[] = ['scope', ...scopeNames];
 /** What limits a token, as it is written behind it. */
 const SCOPE_FIELDS = new Map(scopeNames.map((scope) => [`scope=${scope}`, scope]));
 const ANY_SCOPE_FIELD = Array.from(SCOPE_FIELDS.keys()).join(' or ');
 /** A name begins with a letter, so that a half-written time is never read as a name. */
 export const TOKEN_NAME = /^[A-Za-z][\w.@-]{0,63}$/;
-/** RFC 3339 section 5.6, date-time. */
+/** RFC 3339 section 5.6, date-time. Not hour 24, which `Date.parse` takes for the next day. */
 const TIME = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
+/** Generates a token of 256 random bits. */
 export function generateToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
+/** Hashes a token with SHA-256, in hexadecimal digits. Tokens are kept and compared by this digest alone. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }
@@ -101,7 +106,11 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
   });
 }
 
-/** Parses a file with one token per line. @throws Error naming the first invalid line */
+/**
+ * Parses a file with one token per line, in the syntax of {@link parseListedToken}. `#` begins a comment at the start
+ * of a line or after white space.
+ * @throws Error naming the first invalid line
+ */
 function parseTokenFile(content: Uint8Array): ListedToken[] {
   if (!isUtf8(content)) throw new Error('it is not UTF-8');
   // The decoder drops a byte order mark.

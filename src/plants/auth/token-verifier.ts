@@ -8,7 +8,9 @@ import { JwtVerifier } from './jwt.verifier';
 import type { Grant } from './scopes';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
-/** The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request. */
+/**
+ * The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request.
+ */
 const MAX_CACHED_DIGESTS = 1000;
 
 /**
@@ -31,17 +33,23 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @throws InvalidTokenError when no source accepts the token; UnavailableError when it cannot be verified now */
+  /**
+   * Asks the list, the file and the issuers in this order. The first source that lists the token decides, even if the
+   * token has expired there.
+   * @throws InvalidTokenError when no source accepts the token; UnavailableError when it cannot be verified now
+   */
   async verify(token: string): Promise<Grant> {
     const cached = this.digests.get(token);
     const digest = cached ?? hashToken(token);
     const listed = this.list.verify(digest) ?? this.file?.current.verify(digest);
     const grant = listed ?? (await this.jwt?.verify(token, digest));
     if (grant === undefined) throw new InvalidTokenError();
+    // Only accepted tokens: others could push them out of the cache.
     if (cached === undefined) this.digests.set(token, digest);
     return grant;
   }
 
+  /** The keys of each issuer, by its URL. */
   get issuerKeys(): ReadonlyMap<unknown, IssuerKeys> {
     return this.jwt?.keys ?? new Map<unknown, IssuerKeys>();
   }
@@ -65,6 +73,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
       if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(code)) throw cause;
       throw new Error('An issuer of JWTs requires a library. Run: npm install jose', { cause });
     });
+    // Not awaited: a start does not wait for issuers.
     void this.jwt.start();
   }
 

@@ -112,6 +112,7 @@ export const errorCatalogue = {
   ),
 } as const;
 
+/** The name of an error in the catalogue. */
 export type ErrorKind = keyof typeof errorCatalogue;
 
 /** The Error body of the contract. */
@@ -200,8 +201,14 @@ export class OutcomeUnknownError extends PlantStoreError {
 }
 
 // Internal errors, not exported to hosts.
+
+/** 40000: the HTTP request is malformed. */
 export class MalformedRequestError extends createErrorClass('malformedRequest') {}
+
+/** 40001: the body is not JSON. */
 export class NotJsonError extends createErrorClass('notJson') {}
+
+/** 40101: the request has credentials, but they are not one valid bearer token. */
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
 
 /** A token names a key that its issuer may have published since its keys were fetched. */

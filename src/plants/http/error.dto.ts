@@ -82,6 +82,7 @@ export function errorResponses(
   return Object.fromEntries(responses);
 }
 
+/** Declares error responses of an operation, or of all operations of a controller. */
 export function ApiErrorResponses(
   isIncluded: (entry: CatalogueEntry) => boolean,
 ): ClassDecorator & MethodDecorator {

@@ -17,6 +17,7 @@ export class ErrorFilter implements ExceptionFilter<PlantStoreError> {
     this.respond(failure, host);
   }
 
+  /** Responds with an error. Subclasses call it with the errors into which they convert others. */
   protected respond(failure: PlantStoreError, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const request = http.getRequest<HostRequest>();

@@ -46,8 +46,10 @@ export class FailureLog {
   private readonly logger = new Logger('Errors');
   private readonly counts = new Map<number, number>();
 
+  /** Logs an error, unless this second already has many lines about its number. */
   write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause } = failure;
+    // A second begins with its first error: no timer runs while there are none.
     if (this.counts.size === 0) {
       setTimeout(() => {
         this.counts.clear();

@@ -6,12 +6,14 @@ import type { PlantsModuleExtras, PlantsModuleOptions } from './plants.options';
 /** The names of all options of a type. TypeScript reports a name that is missing or unknown. */
 type Names<Options> = Readonly<Record<keyof Options, true>>;
 
+/** The options that a factory can return. */
 export const OPTION_NAMES: Names<PlantsModuleOptions> = {
   sqlite: true,
   postgres: true,
   auth: true,
   bodyLimit: true,
 };
+/** The options in `auth`. */
 export const AUTH_NAMES: Names<AuthOptions> = {
   tokens: true,
   tokensFile: true,
@@ -20,6 +22,7 @@ export const AUTH_NAMES: Names<AuthOptions> = {
   jwksUrl: true,
   scope: true,
 };
+/** The options in `postgres`, if it is an object. */
 export const POSTGRES_NAMES: Names<PostgresOptions> = {
   connectionString: true,
   host: true,
@@ -48,7 +51,9 @@ const EXTRA_NAMES: Names<PlantsModuleExtras> = {
   repository: true,
   imports: true,
 };
+/** The options of `forRoot`. */
 export const FOR_ROOT_NAMES = { ...OPTION_NAMES, ...EXTRA_NAMES };
+/** The options of `forRootAsync`: those of Nest, and what cannot come from a factory. */
 export const FOR_ROOT_ASYNC_NAMES = {
   ...EXTRA_NAMES,
   useFactory: true,
@@ -59,9 +64,9 @@ export const FOR_ROOT_ASYNC_NAMES = {
 };
 
 /**
- * Rejects unknown names, and options that are set to undefined or null, also inside lists. TypeScript does not see them in
- * the result of a factory, or behind a `!`. They would admit "Bearer undefined", or a default would replace them: another
- * store, or weaker protection.
+ * Rejects unknown names, and options that are set to undefined or null, also inside lists. TypeScript does not see them
+ * in the result of a factory, or behind a `!`. They would admit "Bearer undefined", or a default would replace them:
+ * another store, or weaker protection.
  * @param prefix the name of the option that contains the options, such as `auth.`
  * @throws OptionError naming the option
  */

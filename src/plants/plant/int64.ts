@@ -1,3 +1,4 @@
+/** The smallest and the largest signed integer of 64 bits. */
 export const INT64_MIN = -(2n ** 63n);
 export const INT64_MAX = 2n ** 63n - 1n;
 
@@ -7,6 +8,7 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** An integer of at most 18 digits, which fits 64 bits. */
 const SHORT_INTEGER = /^-?\d{1,18}$/;
 
+/** Whether a value is a bigint that fits 64 bits. A number never does, whatever its value. */
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }

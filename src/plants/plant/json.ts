@@ -3,7 +3,8 @@ import { parseInt64 } from './int64';
 
 /**
  * Matches a text that may contain a number that `JSON.parse` rounds (with a fraction, an exponent, or more than 15
- * digits), or a nested value. The reviver takes four times as long, so that other texts are parsed without it.
+ * digits), or a nested value, which begins after the first character. The reviver takes four times as long, so that
+ * other texts are parsed without it.
  */
 const NEEDS_REVIVER = /\d(?:[.eE]|\d{15})|.[[{]/s;
 

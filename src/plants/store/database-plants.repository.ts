@@ -34,6 +34,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
+    // Before the queue: the failure is the cause that the log shows.
     const cause = this.health.failure;
     if (cause) throw new UnavailableError({ cause });
     if (!this.commits.canAccept) throw new UnavailableError();
@@ -50,6 +51,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
+    // A database cannot compare ids that do not fit 64 bits.
     if (after !== undefined && after >= INT64_MAX) return [];
     const from = after === undefined || after < INT64_MIN ? INT64_MIN : after + 1n;
     return this.read({ from, to: INT64_MAX, limit });
@@ -86,6 +88,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
    * for it, too, and could not be ended by a time-out.
    */
   async onApplicationShutdown(): Promise<void> {
+    // Until then, a store that fails is recovered for the plants that wait.
     await this.commits.close();
     clearInterval(this.timer);
     this.health.stop();

@@ -15,8 +15,8 @@ export interface PlantRange {
  * What a failure means for its plants:
  *
  * - `row`: the database rejected this plant.
- * - `locked`: nothing was stored, because the id of the plant is locked in the database, perhaps by somebody else who has
- *   inserted it and not committed.
+ * - `locked`: nothing was stored, because the id of the plant is locked in the database, perhaps by somebody else who
+ *   has inserted it and not committed.
  * - `notStored`: nothing was stored.
  * - `unknown`: the plants may be stored.
  */
@@ -32,6 +32,7 @@ export type FailureKind = 'row' | 'locked' | 'notStored' | 'unknown';
  */
 export type FailureReach = 'batch' | 'store' | 'process';
 
+/** Details of a {@link StoreFailure}. */
 export interface FailureOptions extends ErrorOptions {
   /** The database's code of the error. */
   readonly code?: string | number | undefined;

@@ -13,7 +13,9 @@ export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
   private latestFailure: StoreFailure | undefined;
   private isProbing = false;
+  /** The messages that were logged since the store worked last. */
   private readonly reported = new Set<string>();
+  /** Aborted when the repository closes. */
   private readonly stopping = new AbortController();
   private readonly restart = Promise.withResolvers<StoreFailure>();
 
@@ -36,6 +38,7 @@ export class StoreHealth {
   async start(): Promise<void> {
     const { startTimeout } = this.driver;
     if (startTimeout === undefined) return this.open();
+    // Until the first probe succeeds, the store counts as failed.
     const reason = 'The database has not responded yet. Retrying.';
     this.latestFailure = new StoreFailure('notStored', reason);
     await Promise.race([this.probe(), sleep(startTimeout, undefined, { ref: false })]);
@@ -85,6 +88,7 @@ export class StoreHealth {
     return this.failure?.reach === 'process';
   }
 
+  /** From now on, no store is opened, and only a final failure counts. */
   stop(): void {
     this.stopping.abort();
   }
@@ -109,6 +113,9 @@ export class StoreHealth {
   }
 }
 
+/**
+ * Creates the failure of a store whose commits or probes are slow. It concerns the plants that come next: none is lost.
+ */
 export function createSlowFailure({ name }: StoreDriver): StoreFailure {
   return new StoreFailure(
     'notStored',

@@ -8,6 +8,7 @@ export interface StoreLocations {
   readonly postgres: string | (() => string) | PostgresOptions;
 }
 
+/** A kind of store. It has the name of its option. */
 export type StoreKind = keyof StoreLocations;
 
 /** Where plants are stored: the location of one kind of store, such as `{ sqlite: 'data/plants.db' }`. */

@@ -4,8 +4,9 @@ const EXPOSED_HEADERS =
   'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 /**
- * Returns the CORS headers of a response, Fetch standard section 3.2.3. `@fastify/cors` 11 is not used: its route for
- * all OPTIONS requests hides their 404 and 405, and it allows the same methods for each path.
+ * Returns the CORS headers of a response, Fetch standard section 3.2.3. Errors have them too, so that a page can read
+ * them. `@fastify/cors` 11 is not used: its route for all OPTIONS requests hides their 404 and 405, and it allows the
+ * same methods for each path.
  */
 export function corsHeaders(
   { headers: { origin } }: FastifyRequest,
@@ -19,6 +20,7 @@ export function corsHeaders(
 /**
  * Returns the additional headers of the response to a preflight from a listed origin, Fetch standard section 3.2.2.
  * Allows the requested headers, because the origins are listed and there are no cookies.
+ * @param methods those of the path, as in `Allow`
  */
 export function preflightHeaders(
   { method, headers }: FastifyRequest,

@@ -20,11 +20,15 @@ import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
 import { isIncomplete, mayWaitForContinue, sendBeforeBody } from './unread-body';
 
+/** How often Node.js looks for requests whose time is over. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
+/** An IPv6 address in brackets, with or without a port, or an IPv4 address with a port. */
 const ADDRESS_WITH_PORT = /^\[(.*)\](:\d+)?$|^([\d.]+):\d+$/;
 
-/** A connection may be without traffic for `REQUEST_TIMEOUT` and this time. Every response is sent within 20 seconds. */
+/**
+ * A connection may be without traffic for `REQUEST_TIMEOUT` and this time. Every response is sent within 20 seconds.
+ */
 const RESPONSE_TIME_MS = 30_000;
 
 /** Creates the adapter of the service, for Nest's `bodyParser: false`. Errors below Nest have the Error body, too. */
@@ -71,6 +75,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   function beginRequest(request: FastifyRequest, reply: FastifyReply): PlantStoreError | undefined {
     request.receivedAt = performance.now();
     void reply.header('X-Request-Id', request.id);
+    // Before anything can fail, because errors have these headers, too.
     if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
     return connections.validate(reply.raw);
   }
@@ -136,7 +141,9 @@ function createServer(settings: Settings): Server {
   return server.setTimeout(settings.requestTimeout + RESPONSE_TIME_MS);
 }
 
-/** Adds the security headers that the route or the filter has not set. The page of Swagger UI has a policy of its own. */
+/**
+ * Adds the security headers that the route or the filter has not set. The page of Swagger UI has a policy of its own.
+ */
 function addSecurityHeaders(reply: FastifyReply): void {
   for (const [name, value] of Object.entries(securityHeaders)) {
     if (!reply.hasHeader(name)) void reply.header(name, value);

@@ -22,7 +22,10 @@ export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
   }
 }
 
-/** Creates a server that reloads changed files for new connections. Throws like {@link readTls}. */
+/**
+ * Creates a server that reloads changed files for new connections. It keeps the last valid pair while they are invalid,
+ * for example because only one of them is written yet. Throws like {@link readTls}.
+ */
 export function createTlsServer(files: TlsFiles, settings: { headersTimeout: number }): Server {
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;

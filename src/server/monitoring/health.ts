@@ -21,7 +21,10 @@ export class Readiness {
   }
 }
 
-/** Serves `GET /health/live` and `GET /health/ready`, public because Nest's guards do not apply to Fastify routes. */
+/**
+ * Serves `GET /health/live` and `GET /health/ready`, public because Nest's guards do not apply to Fastify routes. They
+ * do no I/O, so frequent probes are cheap.
+ */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
   const options = { config: { isOnHealthPort: true } };
   const ok = { status: 'ok' };

@@ -14,6 +14,7 @@ const output: DestinationStream = process.stdout.isTTY
   ? { write: (line: string) => process.stdout.write(formatForTerminal(line)) }
   : new StandardOutput();
 
+/** @param level a log level of pino */
 export function createLogger(level: string): Logger {
   return pino({ level }, output);
 }

@@ -15,10 +15,12 @@ import type { PlantsRepository } from '../../plants/plants.repository';
 import type { RequestNotes } from '../../plants/http/request';
 import { SkipRateLimit } from '../guards/rate-limit.guard';
 
+/** The upper bounds of the buckets of both durations. */
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
+/** The metrics of the service, for Prometheus. Two applications in one process have separate ones. */
 export class Metrics {
   readonly registry = new Registry();
   private readonly registers = [this.registry];
@@ -69,10 +71,12 @@ export class Metrics {
     for (const outcome of ['created', 'replayed', 'rejected']) this.creations.inc({ outcome }, 0);
   }
 
+  /** Counts an error. The response on a socket has no request. */
   countError({ error }: PlantStoreError): void {
     this.errors.inc({ error });
   }
 
+  /** Counts a connection that was closed because of a limit. */
   countDroppedConnection(): void {
     this.droppedConnections.inc();
   }
@@ -91,6 +95,7 @@ export class Metrics {
     if (failure) this.countError(failure);
   }
 
+  /** Adds the metrics of the connections, the store and the tokens, once these exist. */
   observe({ server }: FastifyInstance, plants: PlantsRepository, verifier: TokenVerifier): void {
     plants.observeBatches(({ size, duration }) => {
       this.batchSize.observe(size);
@@ -139,7 +144,10 @@ export class Metrics {
   }
 }
 
-/** `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. */
+/**
+ * `GET /metrics`, in the Prometheus text format 0.0.4. It has its own scope. Its requests are not limited, so that
+ * monitoring works while a caller with the same token exceeds its quota.
+ */
 @Controller('metrics')
 @SkipRateLimit(true)
 @ApiExcludeController()

@@ -9,6 +9,7 @@ import type { FailureLine } from '../../plants/http/failure-log';
 /** Parts of Nest that also throw the errors that they log. `main.ts` prints these in one sentence. */
 const THROWING_CONTEXTS = ['ExceptionHandler', 'NestApplication'] as (string | undefined)[];
 
+/** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
@@ -27,6 +28,7 @@ export class NestLogger implements LoggerService {
       if (level === 'error' && THROWING_CONTEXTS.includes(context)) return;
       const error = message instanceof Error ? message : undefined;
       const err = (error as Partial<FailureLine> | undefined)?.hasOnlyCause ? error?.cause : error;
+      // The properties of an error are fields, too, except the one that only tells what to log.
       const fields = [error, ...rest].filter((each) => typeof each === 'object');
       const texts = [error?.message ?? message, ...rest].filter((each) => typeof each === 'string');
       const line = Object.assign({ context, err }, ...fields, {

@@ -57,6 +57,7 @@ export class Recorder {
     this.logger.info({ requestId, ip, status, error: error.error }, 'request');
   }
 
+  /** Records a response, which has not been sent yet. */
   record(request: FastifyRequest, reply: FastifyReply): void {
     // Fastify determines another response if it cannot send the first one.
     if (request.receivedAt === undefined || this.sentOnSocket.has(reply.raw)) return;

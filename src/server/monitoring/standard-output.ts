@@ -38,6 +38,7 @@ export class StandardOutput {
     });
   }
 
+  /** Writes a line, now or later. Drops it if too many characters wait. */
   write(line: string): void {
     if (this.waiting.length + line.length > MAX_WAITING_LENGTH) return;
     this.waiting += line;

@@ -4,6 +4,7 @@ import { errorResponses } from '../../plants/http/error.dto';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
 import { SCHEMA_PREFIX } from '../../plants/plant/swagger-decorators';
 
+/** Creates the OpenAPI document of the contract from the decorators, and adds the errors and headers of every route. */
 export function createDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')

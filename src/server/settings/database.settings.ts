@@ -7,12 +7,14 @@ import { readSettingFile } from './settings-file';
 import { readText } from './variable-text';
 import { DATABASE, readVariables } from './variables';
 
+/** Returns the name of the variable that says which database. */
 export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
   return environment.DATABASE_URL_FILE?.trim() ? 'DATABASE_URL_FILE' : 'DATABASE_URL';
 }
 
 /**
- * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, one of which must be set in production.
+ * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, one of which must be set in production. Commands call it alone, so that
+ * no other variable keeps them from working.
  * @throws OperatorError when the variable is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {

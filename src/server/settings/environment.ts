@@ -16,6 +16,7 @@ export interface TlsFiles {
   readonly key: string;
 }
 
+/** The settings of the service, checked and with defaults. */
 export interface Settings extends Values<typeof SETTINGS> {
   readonly database: StoreLocation;
   readonly auth: ServiceAuthOptions;
@@ -23,7 +24,10 @@ export interface Settings extends Values<typeof SETTINGS> {
   readonly tls: TlsFiles | undefined;
 }
 
-/** @throws OperatorError with a line per invalid variable; the message never shows a secret */
+/**
+ * Reads the settings from an environment.
+ * @throws OperatorError with a line per invalid variable; the message never shows a secret
+ */
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const errors: string[] = [];
   const settings = readVariables(SETTINGS, environment, errors);

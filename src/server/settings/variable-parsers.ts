@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { pino } from 'pino';
 
+/** Parses what an operator has written. The text is empty only if it is the default of a variable. */
 export interface Parser<T> {
   /** The expected text, as it follows "must be" in a message. */
   readonly expected: string;
@@ -10,6 +11,7 @@ export interface Parser<T> {
   readonly explain?: (text: string) => string | undefined;
 }
 
+/** Any text. What uses it validates it. */
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
 export const flag: Parser<boolean> = {
@@ -69,10 +71,11 @@ const durationFrom = (minMs: number, maxDays: number): Parser<number> =>
     (value) => value >= minMs && value <= maxDays * DURATION_UNITS.d,
   );
 
-// Timers of Node.js cannot be longer than 2^31 ms.
+/** A duration in milliseconds. Timers of Node.js cannot be longer than 2^31 ms. */
 export const duration = durationFrom(1, 24);
+/** The same, or 0. */
 export const durationOrZero = durationFrom(0, 24);
-/** How long a token is valid. */
+/** How long a token is valid, in milliseconds. */
 export const lifetime = durationFrom(1, 36_500);
 
 /** Parses a size in bytes. A string in V8 can have at most about 2^29 characters. */
@@ -84,7 +87,7 @@ export const size = quantity(
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
-/** A caller may send `quota` requests in `window` seconds. */
+/** A caller may send `quota` requests in `window` seconds, which begin with the first of them. */
 export type RateLimit = Readonly<Record<'quota' | 'window', number>>;
 
 export const rate: Parser<RateLimit> = {
@@ -104,6 +107,7 @@ const list = (what: string, isValid = (_item: string) => true): Parser<readonly 
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
     const items = splitList(text);
+    // Only as a default, an empty text is an empty list.
     return items.every(isValid) && (items.length > 0 || text === '') ? items : undefined;
   },
 });
@@ -124,6 +128,7 @@ export const tokens: Parser<readonly string[]> = {
   },
 };
 
+/** IP addresses and ranges of them. */
 export const ranges = list(
   'IP addresses, or ranges such as 10.0.0.0/8 with a prefix of at least 1',
   (item) => {

@@ -54,6 +54,7 @@ export const AUTH = {
   metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString),
 } satisfies Record<keyof ServiceAuthOptions, Variable<unknown>>;
 
+/** Variables that say which database. {@link VARIABLES} has the names of all. */
 export const DATABASE = {
   url: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`),
   file: variable('DATABASE_URL_FILE', parsers.anyString),
@@ -61,10 +62,12 @@ export const DATABASE = {
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
 
+/** The values of a table of variables, by the names of its settings. */
 export type Values<T extends Table> = {
   readonly [Name in keyof T]: T[Name] extends Variable<infer Value> ? Value : never;
 };
 
+/** Every variable of the service. */
 export const VARIABLES = Object.values<Variable<unknown>>({ ...SETTINGS, ...AUTH, ...DATABASE });
 
 /**

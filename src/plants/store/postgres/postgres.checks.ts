@@ -4,8 +4,9 @@ const LOCK_TIMEOUT_MS = 1000;
 const STATEMENT_TIMEOUT_MS = 7000;
 
 /**
- * Settings that a session sets for itself before it is checked: what was checked stays so when the settings of the server
- * are reloaded. A database that is not PostgreSQL may lack some of them: `current_setting(…, true)` is null then.
+ * Settings that a session sets for itself before it is checked: what was checked stays so when the settings of the
+ * server are reloaded. A database that is not PostgreSQL may lack some of them: `current_setting(…, true)` is null
+ * then.
  */
 export const SESSION_SETTINGS: readonly string[] = [
   // They keep the value that they have, which is checked.
@@ -52,7 +53,8 @@ export const RISK_CHECK: Check = {
  */
 export const CHECKS: readonly Check[] = [
   {
-    // A crash of the server empties an unlogged table. `tables` has both tables, and all partitions below them.
+    // A crash of the server empties an unlogged table. `tables` has both tables, and all partitions below them. The
+    // letter p means a permanent table as persistence, and a partitioned one as kind; r is an ordinary table.
     query: `
       WITH RECURSIVE tables AS (
         SELECT oid FROM pg_class WHERE oid IN (to_regclass('plants'), to_regclass('plants_migrations'))

@@ -29,7 +29,10 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   YB: 'notStored', // an error of YugabyteDB
 };
 
-/** Other classes that the SQL standard leaves to applications: a trigger of the operator raises such an error. */
+/**
+ * Other classes that the SQL standard leaves to applications: a trigger of the operator raises such an error. Those
+ * that begin with 5 are PostgreSQL's own.
+ */
 const APPLICATION_CLASS = /^[6-9I-Z]/;
 
 /** The index that REINDEX CONCURRENTLY builds or drops (its documentation). ON CONFLICT may not know it yet. */
@@ -40,6 +43,7 @@ export function classifyError(error: unknown): ErrorKind {
   if (!(error instanceof DatabaseError)) return 'unknown';
   const { code = '', constraint = '' } = error;
   if (code === '23505' && CONCURRENT_INDEX.test(constraint)) return 'retry';
+  // A code comes before its class.
   const kind = KINDS[code] ?? KINDS[code.slice(0, 2)];
   return kind ?? (APPLICATION_CLASS.test(code) ? 'row' : 'notStored');
 }

@@ -18,7 +18,10 @@ const BEGIN_EXCLUSIVE = `
   SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
   CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid)`;
 
-/** Records the current version. The first row gets the identity of the store. */
+/**
+ * Records the current version, unless another instance has done so while this one waited for the lock. The first row
+ * gets the identity of the store.
+ */
 const RECORD_VERSION = `
   INSERT INTO plants_migrations (version, identity)
   SELECT ${MIGRATIONS.length}, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END
@@ -51,7 +54,8 @@ export interface FoundStore {
 /**
  * Finds the store; undefined if there is none.
  * @param settings statements that change settings of the session before these are checked
- * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or newer
+ * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or
+ * newer
  */
 export async function findStore(
   session: ClientBase,
@@ -72,6 +76,7 @@ export async function findStore(
     ...CheckRow[][],
   ];
 
+  // Even if there is no table yet: none must be created through such a session.
   checks.forEach(({ explain }, at) => {
     const reason = answers[at]?.[0];
     if (reason) throw new Error(explain(reason.found));
@@ -141,6 +146,7 @@ export async function prepareStore(session: ClientBase): Promise<FoundStore | un
   return findStore(session);
 }
 
+/** Creates or upgrades the tables. If a statement fails, the end of the session rolls all of them back. */
 async function migrate(session: ClientBase): Promise<void> {
   await session.query(BEGIN_EXCLUSIVE);
   const { version } = await readVersion(session);

@@ -11,10 +11,11 @@ export type PostgresLocation = string | (() => string) | ClientConfig;
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** The maximum wait for a response: TCP takes a quarter of an hour to detect a dead server. A batch has 10 seconds. */
-const STATEMENT_TIMEOUT_MS = 8000;
+const RESPONSE_TIMEOUT_MS = 8000;
 
 /**
- * Reads the settings of a pool, with the current content of the files that they name.
+ * Reads the settings of a pool, with the current content of the files that they name. Settings take
+ * precedence over the URL, and both over the defaults.
  * @throws OptionError when the URL is invalid
  * @throws Error when a file cannot be read
  */
@@ -36,13 +37,14 @@ export function readPoolConfig(location: PostgresLocation): PoolConfig {
   }
   const connectionTimeoutMillis = readConnectTimeout(config);
   return {
+    // Before the settings, so that a `stream` of the host replaces it.
     stream: () => new PatientSocket(connectionTimeoutMillis),
     ...config,
     ...(typeof config.password === 'function' && { password: withErrors(config.password) }),
     // All results are text. Without this, the parsers that a host sets for all its sessions could change a plant.
     types: { getTypeParser: () => String },
     connectionTimeoutMillis,
-    query_timeout: Math.min(Number(config.query_timeout) || Infinity, STATEMENT_TIMEOUT_MS),
+    query_timeout: Math.min(Number(config.query_timeout) || Infinity, RESPONSE_TIMEOUT_MS),
     // Keep idle sessions open: they report at once that the server is unreachable.
     idleTimeoutMillis: 0,
   };
@@ -109,6 +111,7 @@ export function lacksTls(location: PostgresLocation): boolean {
   const { PGSSLMODE = '', PGHOST } = process.env;
   const isDecided =
     ssl !== undefined || searchParams.has('sslmode') || SSL_MODES.includes(PGSSLMODE);
+  // In the order in which the driver takes them.
   const hosts = [host, searchParams.get('host'), hostname, PGHOST];
   const server = hosts.find(Boolean) ?? 'localhost';
   // A host that begins with / is the path of a Unix socket. As the host of a URL, the path is encoded.

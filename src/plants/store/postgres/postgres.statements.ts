@@ -36,7 +36,9 @@ const insertAndUndo = (rows: string): string => `
   INSERT INTO plants (${INSERT_LIST}) ${rows} ON CONFLICT (id) DO NOTHING;
   ROLLBACK TO SAVEPOINT probe`;
 
-/** The ids are random, so that they conflict with no others, and so many that they spread over the shards of a cluster. */
+/**
+ * The ids are random, so that they conflict with no others, and so many that they spread over the shards of a cluster.
+ */
 const INSERT_NOTHING = insertAndUndo(`
   SELECT random() * 9e18, ${CONTENT_PROPERTIES.map(() => "'probe'").join(', ')}, NULL
   FROM generate_series(1, 32)`);
@@ -54,6 +56,7 @@ const FIND_STORED = `
     .join(', ')}, current_setting('synchronous_standby_names', true)
   FROM plants WHERE id = ANY ($1)`;
 
+/** It sorts by the column of the table: `id` alone would mean the text in the result. */
 const READ_PAGE = `
   SELECT id::text, ${CONTENT_PROPERTIES.join(', ')} FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
@@ -94,7 +97,9 @@ export function insertEachOrGiveUp(
   const inserted: bigint[] = [];
   const failed: EachInserted['failed'] = [];
 
-  /** Sends an insert, and then returns to the savepoint after it if it has succeeded, and to the one before otherwise. */
+  /**
+   * Sends an insert, and then returns to the savepoint after it if it has succeeded, and to the one before otherwise.
+   */
   const insertOne = (plant: KeyedPlant): Promise<unknown> => {
     const insert = session.query<InsertedRow>(createInsert([plant], true));
     // After an error, the server rejects every statement until one returns to a savepoint.
@@ -153,6 +158,7 @@ export async function findStored(
   return new Map(found.map((plant) => [plant.id, plant]));
 }
 
+/** Reads the plants of a range in id order. */
 export async function readPlants(
   session: ClientBase,
   { from, to, limit }: PlantRange,
@@ -186,8 +192,9 @@ export async function probe(session: ClientBase): Promise<void> {
 }
 
 /**
- * Runs a statement that is a transaction of its own, or a COMMIT. The server reports success, with a warning, if the wait
- * for a synchronous standby was canceled: then this waits again.
+ * Runs a statement that is a transaction of its own, or a COMMIT. The driver reports its success only after the
+ * server's message ReadyForQuery, which follows the commit. The server reports success, with a warning, if the wait for
+ * a synchronous standby was canceled: then this waits again.
  * @throws Error when the transaction is committed, but a standby may lack it
  */
 async function commitDurably(session: ClientBase, query: QueryConfig): Promise<InsertedRow[]> {

@@ -55,20 +55,22 @@ const PARAMETERS_SENTENCE = `postgres must have no parameters but these, each at
 
 /**
  * Parses a connection URL without its user and password: a URL may have them without a host, as in
- * `postgres://USER:PASSWORD@/DATABASE?host=/cloudsql/INSTANCE`, but WHATWG's rules do not allow that.
+ * `postgres://USER:PASSWORD@/DATABASE?host=/cloudsql/INSTANCE`, but WHATWG's rules do not allow that. They end at the
+ * last `@` before the path or the query.
  */
 export function parseUrl(url: string): URL | null {
   return URL.parse(url.replace(/^(\w+:\/\/)[^/?#]*@/, '$1'));
 }
 
 /**
- * Explains in a sentence why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid; undefined if it is valid.
- * The sentence contains no part of the URL, which may be part of a password.
+ * Explains in a sentence why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid; undefined if it is
+ * valid. The sentence contains no part of the URL, which may be part of a password.
  */
 export function findUrlError(url: string): string | undefined {
   const { searchParams: parameters, hash } = parseUrl(url) ?? {};
   const [, authority = ''] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
   const hosts = [authority.replace(/.*@/s, ''), ...(parameters?.getAll('host') ?? [])];
+  // Before the form: several hosts cannot be parsed.
   if (hosts.join('').includes(',')) return ONE_HOST_SENTENCE;
   if (!/^postgres(ql)?:\/\//.test(url) || !parameters || hash !== '') return FORM_SENTENCE;
   const names = [...parameters.keys()];

@@ -55,7 +55,7 @@ export class SqliteDriver implements StoreDriver {
   private walPath: string;
   /** The size of the WAL when it was measured last. */
   private latestLogBytes = 0;
-  /** The thread replies in order. */
+  /** The requests without a reply. The thread replies in their order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
   /** Why the store cannot be used again by this process. */
   private finalFailure: StoreFailure | undefined;

@@ -28,10 +28,12 @@ export function isRowRejection(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }
 
+/** Whether another session has kept a lock for longer than the busy timeout. */
 export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_BUSY;
 }
 
+/** Whether the file system, a quota or a limit of SQLite has no space left. */
 export function isDiskFull(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_FULL;
 }

@@ -106,6 +106,7 @@ export function protectNewFile(path: string): void {
 
 /** Makes new names in a directory durable. Does nothing on a file system that cannot do that, as SQLite does. */
 export function syncDirectory(directory: string): void {
+  // Windows cannot open a directory.
   if (process.platform === 'win32') return;
   let descriptor: number | undefined;
   try {

@@ -39,8 +39,8 @@ export function findVersion(database: DatabaseSync): number {
 }
 
 /**
- * Checks the columns that the service uses. A tool that rebuilt the table may have changed them: a REAL id, for example,
- * is stored as another number. Further columns are the business of the operator.
+ * Checks the columns that the service uses. A tool that rebuilt the table may have changed them: a REAL id, for
+ * example, is stored as another number. Further columns are the business of the operator.
  */
 function assertColumns(database: DatabaseSync, version: number): void {
   const model = new DatabaseSync(':memory:');
@@ -71,6 +71,7 @@ function describeColumn({ type, notnull, pk }: Column): string {
   return `${type.toUpperCase()}${isRequired ? ' NOT NULL' : ''}${isKey ? ' PRIMARY KEY' : ''}`;
 }
 
+/** Reads the version of the schema, which SQLite keeps in the header of the file. It is 0 in a new file. */
 export function readSchemaVersion(database: DatabaseSync): number {
   return Number(database.prepare('PRAGMA user_version').get()?.user_version);
 }

@@ -20,6 +20,7 @@ const INSERT_AND_UNDO = `SAVEPOINT probe;
   INSERT INTO plants (id, name, idempotency_key) VALUES (0, '', NULL) ON CONFLICT DO NOTHING;
   ROLLBACK TO probe`;
 
+/** A session that has prepared its statements, and knows its files. */
 export interface Session extends Statements {
   /** The paths of the database file and of its WAL. */
   readonly files: readonly string[];

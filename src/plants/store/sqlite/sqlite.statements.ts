@@ -12,6 +12,7 @@ import type { PlantRange } from '../store-driver';
 import type { SqliteFailure } from './sqlite.driver';
 import { extendedCodeOf, isRowRejection } from './sqlite.errors';
 
+/** A session of SQLite, and the statements that were prepared in it. */
 export interface Statements {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
@@ -21,6 +22,7 @@ export interface Statements {
 
 const COLUMNS = PLANT_COLUMNS.join(', ');
 
+/** Prepares the statements. @throws Error when the table lacks a column */
 export function prepareStatements(database: DatabaseSync): Statements {
   const values = '?, '.repeat(PLANT_COLUMNS.length);
   const statements = {
@@ -49,6 +51,7 @@ export function insertPlant(
   for (const property of CONTENT_PROPERTIES) values.push(plant[property] ?? null);
   values.push(keyDigest === undefined ? null : Buffer.from(keyDigest, 'hex'));
   try {
+    // A bigint, because the session reads ids as bigints.
     if (Number(insert.run(...values).changes) === 1) return 'created';
   } catch (error) {
     // A trigger may also have rolled back the whole transaction.
@@ -61,6 +64,7 @@ export function insertPlant(
       'a trigger of the table plants ignored a plant, which is not supported',
     );
   }
+  // hex() turns NULL into an empty string, which is the digest of no key.
   const [storedKey, ...row] = found;
   return duplicateOutcome({ ...plantFromRow(row), keyDigest: storedKey.toLowerCase() }, plant);
 }
@@ -69,6 +73,7 @@ function createRowFailure(reason: string, code?: number): SqliteFailure {
   return { kind: 'row', reach: 'batch', reason, code };
 }
 
+/** Reads the plants of a range in id order. */
 export function readPlants({ selectRange }: Statements, { from, to, limit }: PlantRange): Plant[] {
   return selectRange.all(from, to, limit).map((row) => plantFromRow(row as unknown as PlantRow));
 }
