@@ -1,3 +1,4 @@
+/** What `importLines` does when a repository rejects plants, and how it reads its input. */
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { importLines } from './import.command';

@@ -1,3 +1,4 @@
+/** What `writeNewFile` leaves under the name of a file. */
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Runs `backup` and `restore` as processes. Some tests need Linux, one needs root. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,

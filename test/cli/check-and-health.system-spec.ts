@@ -1,3 +1,4 @@
+/** Runs `check` and `health` as processes, on SQLite and PostgreSQL. Some tests need Linux. */
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { generate } from 'selfsigned';

@@ -1,3 +1,7 @@
+/**
+ * Runs the program with each command: its help, its exit codes, and an output that cannot be written. Some tests need
+ * Linux.
+ */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,4 @@
+/** Runs commands and services on one SQLite file at the same time. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';

@@ -1,3 +1,4 @@
+/** Runs `export` and `import` as processes, on SQLite and PostgreSQL. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseJson } from '../../src/plants/plant/json';

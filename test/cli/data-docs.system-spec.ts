@@ -1,3 +1,4 @@
+/** Compares the output of the commands in docs/data.md with what they print. Needs sqlite3. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../support/folder';

@@ -1,3 +1,4 @@
+/** Runs `token create` as a process. */
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashToken, openTokenFile } from '../../src/plants/auth/token-list';

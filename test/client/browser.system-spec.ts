@@ -1,3 +1,4 @@
+/** Runs the client in Chromium, which refuses more than Node.js does. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Runs the client against the service, and against servers that fail as a test says. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer } from 'node:net';

@@ -1,3 +1,4 @@
+/** Kills the service, a process, while clients retry. One kill by day; `npm run test:faults` takes minutes. */
 import { PlantStoreClient } from '../../src/client/index.mjs';
 import { TOKEN } from '../support/application';
 import { findFreePort } from '../support/free-port';

@@ -1,3 +1,4 @@
+/** Shows that commands leave no half file on a full disk. Needs Linux with user namespaces, and takes a minute. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';

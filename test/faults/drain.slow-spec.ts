@@ -1,3 +1,4 @@
+/** Shows that a stop under load loses no request. Takes a minute. */
 import { setTimeout } from 'node:timers/promises';
 import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';

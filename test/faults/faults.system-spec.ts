@@ -1,3 +1,4 @@
+/** Makes Node.js, its clock, the thread of SQLite or its files fail in a process of the service. */
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createRequest } from '../support/load';

@@ -1,3 +1,4 @@
+/** Shows that a full disk costs no plant. Needs Linux with user namespaces, and takes minutes. */
 import { randomInt } from 'node:crypto';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

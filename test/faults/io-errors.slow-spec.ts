@@ -1,3 +1,4 @@
+/** Makes system calls of the service fail. Needs Linux and strace. */
 import { type CreateRequest, createMany, createUntil, expectOutcomesMatch } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { checkIntegrity } from '../support/sqlite';

@@ -1,3 +1,4 @@
+/** Runs the service beside Litestream, which keeps a read transaction open. Needs Linux on x64. */
 import { join } from 'node:path';
 import { type CreateRequest, createMany, expectOutcomesMatch } from '../support/load';
 import { run } from '../support/run';

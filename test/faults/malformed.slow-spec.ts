@@ -1,3 +1,4 @@
+/** Sends valid requests with random changes of some bytes. Takes a minute. */
 import { randomInt } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';

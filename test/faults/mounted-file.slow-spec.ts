@@ -1,3 +1,4 @@
+/** Mounts a file over itself. Needs Linux with user namespaces. */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { useServiceHome } from '../support/service-process';

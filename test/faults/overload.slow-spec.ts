@@ -1,3 +1,6 @@
+/**
+ * Loads a service whose disk is slow with more clients than it can handle. Needs Linux and strace, and takes a minute.
+ */
 import { setTimeout } from 'node:timers/promises';
 import { errorNumbers } from '../support/error-bodies';
 import { createRequest, Load } from '../support/load';

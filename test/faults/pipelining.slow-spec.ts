@@ -1,3 +1,4 @@
+/** Measures the memory that clients without a token can take. Needs Linux. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';

@@ -1,3 +1,7 @@
+/**
+ * Replays the system calls of a service on a model of the disk, up to each moment, and opens what a power failure would
+ * leave. Needs Linux and strace, and takes minutes.
+ */
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Shows that time-outs end slow clients. Takes minutes, because Node.js looks for some of them rarely. */
 import type { Socket } from 'node:net';
 import { createRequest, Load } from '../support/load';
 import { readMetric } from '../support/metrics';

@@ -1,3 +1,4 @@
+/** Traces or delays the syncs of the service. Needs Linux and strace. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

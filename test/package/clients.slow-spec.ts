@@ -1,3 +1,4 @@
+/** Tests the programs of docs/clients.md and the client package. `npm test` does not run them: they need the registry and other languages. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
@@ -15,8 +16,6 @@ import {
   run as runSync,
   usePackages,
 } from './packed';
-
-/** Tests the programs of docs/clients.md and the client package. `npm test` does not run them: they need the registry and other languages. */
 
 describe('docs/clients.md', () => {
   const application = TestApplication.use();

@@ -1,3 +1,4 @@
+/** Compares facts on the pages with the code: links, versions, variables, scopes. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { version } from '../../package.json';

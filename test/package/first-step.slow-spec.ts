@@ -1,10 +1,9 @@
+/** Runs the first commands of a new user in a clean copy. `npm test` does not run it: it needs the registry. */
 import { delimiter } from 'node:path';
 import { useFolder } from '../support/folder';
 import { describeWith, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { PROJECT, run } from './packed';
-
-/** Runs the first commands of a new user in a clean copy. `npm test` does not run it: it needs the registry. */
 
 const folder = useFolder();
 

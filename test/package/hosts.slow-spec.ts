@@ -1,7 +1,6 @@
+/** Tests one of the hosts of `npm run test:hosts` on the oldest version of each Node.js line. `npm test` does not run it: it needs the registry. */
 import { engines } from '../../src/plants/package.json';
 import { testHosts } from './hosts/expect-host';
-
-/** Tests one of the hosts of `npm run test:hosts` on the oldest version of each Node.js line. `npm test` does not run it: it needs the registry. */
 
 const [oldest22, oldest24, oldest26] = engines.node.match(/[\d.]+/g) ?? [];
 

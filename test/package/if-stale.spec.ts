@@ -1,9 +1,8 @@
+/** Runs tools/if-stale.mjs in a project whose build only says that it runs. */
 import { copyFileSync, globSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
 import { PROJECT, run } from './packed';
-
-/** Runs tools/if-stale.mjs in a project whose build only says that it runs. */
 
 const folder = useFolder();
 const SOURCES = ['src/main.ts', 'src/plants/index.ts', 'src/plants/plant/plant.ts'];

@@ -1,7 +1,6 @@
+/** Packs the packages as for a release, and checks them. `npm test` does not run it: it needs the tools in test/node_modules. */
 import { join } from 'node:path';
 import { PROJECT, run, usePackages } from './packed';
-
-/** Packs the packages as for a release, and checks them. `npm test` does not run it: it needs the tools in test/node_modules. */
 
 const packed = usePackages();
 

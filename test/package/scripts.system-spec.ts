@@ -1,3 +1,4 @@
+/** Shows that the scripts of CONTRIBUTING.md run a single file by its name. */
 import { basename, join } from 'node:path';
 import { shell } from '../support/run';
 

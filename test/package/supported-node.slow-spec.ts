@@ -1,3 +1,4 @@
+/** Tests the service and the module on other versions of Node.js. `npm test` does not run it: it needs the registry. */
 import { join } from 'node:path';
 import { engines } from '../../package.json';
 import { engines as moduleEngines } from '../../src/plants/package.json';
@@ -6,14 +7,18 @@ import { describeWith, run, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { installNode, PROJECT } from './packed';
 
-/** Tests the service and the module on other versions of Node.js. `npm test` does not run it: it needs the registry. */
-
 const MAIN = join(PROJECT, 'dist/main.js');
+
+/** The oldest version of each line that the service supports. */
+const OLDEST_VERSIONS = engines.node.match(/[\d.]+/g) ?? [];
+
+/** Suites that show undocumented behavior of Node.js or of its SQLite. */
+const SUITES = ['wire.e2e', 'sqlite.errors', 'sqlite.session', 'sqlite-plants.repository'];
 
 const home = useFolder();
 
 describeWith('curl', () => {
-  it.each(engines.node.match(/[\d.]+/g) ?? [])('stores a plant on Node.js %s', async (version) => {
+  it.each(OLDEST_VERSIONS)('stores a plant on Node.js %s', async (version) => {
     const env = { PATH: process.env.PATH, PORT: '0' };
     const service = new TestProcess([installNode(version), MAIN], { cwd: home, env });
     try {
@@ -24,6 +29,15 @@ describeWith('curl', () => {
       await service.end();
     }
   });
+});
+
+it.each(OLDEST_VERSIONS)('the service can rely on Node.js %s as on the newest', async (version) => {
+  const jest = join(PROJECT, 'node_modules/jest/bin/jest.js');
+
+  const { code, stderr } = await run(installNode(version), [jest, ...SUITES], { cwd: PROJECT });
+
+  expect(stderr).toContain(`Test Suites: ${SUITES.length} passed, ${SUITES.length} total`);
+  expect(code).toBe(0);
 });
 
 it('the module throws one sentence on Node.js 20', async () => {

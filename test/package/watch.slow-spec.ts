@@ -1,10 +1,9 @@
+/** Runs the scripts that build while a developer works, in a copy of the sources. `npm test` does not run it: it takes a minute. */
 import { globSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
 import { TestProcess } from '../support/test-process';
 import { PROJECT, run } from './packed';
-
-/** Runs the scripts that build while a developer works, in a copy of the sources. `npm test` does not run it: it takes a minute. */
 
 const folder = useFolder();
 const listFiles = () => globSync('**/*.*', { cwd: join(folder, 'dist') }).toSorted();

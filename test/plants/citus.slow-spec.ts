@@ -1,3 +1,6 @@
+/**
+ * Runs the contract of a repository, and two services, on a Citus cluster with a distributed table. Needs CITUS_URL.
+ */
 import { Client } from 'pg';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { errorNumbers } from '../support/error-bodies';

@@ -1,3 +1,4 @@
+/** Kills the service, a process, under load. Twice by day; `npm run test:faults` takes minutes. */
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { errorNumbers } from '../support/error-bodies';

@@ -1,3 +1,4 @@
+/** Mounts the module in applications with each of its options, valid and invalid. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import {

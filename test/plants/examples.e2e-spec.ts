@@ -1,3 +1,4 @@
+/** Runs the examples of docs/embedding.md that need packages or hosts of their own, on both platforms. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -17,8 +18,6 @@ import { startHost } from '../support/orchard';
 import { HealthController } from './examples/health.controller';
 import { MalformedJsonFilter } from './examples/malformed-json.filter';
 import { PlantsMetrics } from './examples/plants.metrics';
-
-/** Runs the examples of docs/embedding.md that need packages or hosts of their own, on both platforms. */
 
 const folder = useFolder();
 const EXAMPLES = join(__dirname, 'examples');

@@ -1,3 +1,4 @@
+/** The rows of the table in docs/embedding.md, on both platforms. `test/package/hosts` tests Nest 11. */
 import type { Server } from 'node:http';
 import compressResponses from '@fastify/compress';
 import {
@@ -29,8 +30,6 @@ import {
 } from '../../src/plants';
 import { errorBodies } from '../support/error-bodies';
 import { type adapters, createModule, createRecordingLogger, startHost } from '../support/orchard';
-
-/** The rows of the table in docs/embedding.md, on both platforms. `test/package/hosts` tests Nest 11. */
 
 type Body = string | Buffer | ReadableStream;
 

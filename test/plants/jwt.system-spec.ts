@@ -1,3 +1,7 @@
+/**
+ * Which JWTs are accepted, and when keys are fetched: by a real OpenID provider, and by servers that fail as a test
+ * says.
+ */
 import crypto, { KeyObject } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';

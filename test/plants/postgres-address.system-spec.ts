@@ -1,3 +1,4 @@
+/** Leads sessions to another server by a proxy. Needs PostgreSQL, from npm. */
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { openRepository } from '../../src/plants/store/stores';

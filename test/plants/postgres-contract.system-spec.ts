@@ -1,3 +1,4 @@
+/** Runs the contract of a repository on PostgreSQL, from npm. */
 import { describeRepository } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';

@@ -1,3 +1,4 @@
+/** Stops, kills and blocks PostgreSQL, from npm. Readiness and outcomes must tell the truth. */
 import { setTimeout } from 'node:timers/promises';
 import type { ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';

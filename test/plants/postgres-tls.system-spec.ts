@@ -1,3 +1,4 @@
+/** Connects to PostgreSQL, from npm, with each way to configure TLS. */
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientConfig } from 'pg';

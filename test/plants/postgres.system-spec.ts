@@ -1,3 +1,4 @@
+/** Runs the service, a process, under load while PostgreSQL, from npm, fails. */
 import { errorNumbers } from '../support/error-bodies';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';

@@ -1,3 +1,4 @@
+/** Runs the contract of a repository on SQLite, and what it does not say: files, locks, damage, the thread. */
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -161,6 +162,26 @@ describe('the SQLite repository', () => {
     expect(query(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
     expect(suffixes.map((suffix) => modeOf(file + suffix))).toEqual(Array(3).fill(0o600));
     expect(modeOf(existing)).toBe(0o640);
+  });
+
+  // Only root can give a file to another user.
+  const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
+  describeAsRoot('opened by root', () => {
+    it('gives all files that root creates to the owner of the directory', async () => {
+      const directory = join(folder, 'owned');
+      const path = join(directory, 'plants.db');
+      fs.mkdirSync(directory);
+      fs.chownSync(directory, 10_001, 10_002);
+
+      const second = await openRepository({ sqlite: path });
+
+      const owners = suffixes.map((suffix) => {
+        const { uid, gid } = fs.statSync(path + suffix);
+        return [uid, gid];
+      });
+      expect(owners).toEqual(Array(3).fill([10_001, 10_002]));
+      await second.onApplicationShutdown();
+    });
   });
 
   it('does not create a database next to the WAL of a missing one', async () => {

@@ -1,3 +1,4 @@
+/** Changes token files and keys while the service, a process, runs. Some tests need Linux. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';

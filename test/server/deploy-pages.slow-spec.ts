@@ -1,11 +1,10 @@
+/** Runs the shell lines of the pages about deploying. `stand-in.sh` stands in for Docker, kubectl and systemd. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOKEN } from '../support/application';
 import { useFolder } from '../support/folder';
 import { shell } from '../support/run';
 import { programEnvironment } from '../support/run-folder';
-
-/** Runs the shell lines of the pages about deploying. `stand-in.sh` stands in for Docker, kubectl and systemd. */
 
 const ROOT = join(__dirname, '../..');
 const PAGES = ['README.md', 'compose.md', 'kubernetes.md', 'systemd.md'];

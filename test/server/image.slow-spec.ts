@@ -1,14 +1,13 @@
+/**
+ * Runs the `docker` commands of docs/deploy: builds the image and runs it as an ordinary user, with a read-only
+ * root file system and the data in a volume. It needs Docker.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { version } from '../../package.json';
 import { findFreePort } from '../support/free-port';
 import { shell } from '../support/run';
 import { until } from '../support/until';
-
-/**
- * Runs the `docker` commands of docs/deploy: builds the image and runs it as an ordinary user, with a read-only
- * root file system and the data in a volume. It needs Docker.
- */
 
 const PROJECT = join(__dirname, '../..');
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');

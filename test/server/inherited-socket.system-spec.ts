@@ -1,3 +1,4 @@
+/** Passes sockets to the service as systemd does. Some tests need python3. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';

@@ -1,3 +1,4 @@
+/** Reads the log of the service, a process. Tests of a full or stalled output need Linux. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

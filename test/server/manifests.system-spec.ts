@@ -1,3 +1,7 @@
+/**
+ * Starts the service as the Kubernetes manifests and the Compose file do: with their environment and that of the
+ * Dockerfile, and stops it with their signal. `npm run test:image` tests the user and the read-only file system.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -9,11 +13,6 @@ import { readEnvironment, type Settings } from '../../src/server/settings/enviro
 import { TOKEN } from '../support/application';
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
-
-/**
- * Starts the service as the Kubernetes manifests and the Compose file do: with their environment and that of the
- * Dockerfile, and stops it with their signal. `npm run test:image` tests the user and the read-only file system.
- */
 
 const ROOT = join(__dirname, '../..');
 const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];

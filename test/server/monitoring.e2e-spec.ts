@@ -1,3 +1,4 @@
+/** Compares the alert rules and the dashboard with the metrics of the service. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';

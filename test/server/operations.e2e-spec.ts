@@ -1,3 +1,4 @@
+/** What an operator sees of the service: health, metrics, limits. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

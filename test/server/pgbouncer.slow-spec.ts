@@ -1,3 +1,4 @@
+/** Tests the service on PostgreSQL behind PgBouncer. It needs the package pgbouncer of Debian. */
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
@@ -8,8 +9,6 @@ import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
-
-/** Tests the service on PostgreSQL behind PgBouncer. It needs the package pgbouncer of Debian. */
 
 const END_OTHER_SESSIONS =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()';

@@ -1,3 +1,4 @@
+/** Starts and stops the service as a process. Some tests need Linux, user namespaces or curl. */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';

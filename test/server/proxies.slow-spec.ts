@@ -1,3 +1,4 @@
+/** Tests the documented proxy configurations. It needs nginx and haproxy of Debian. */
 import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -15,8 +16,6 @@ import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
-
-/** Tests the documented proxy configurations. It needs nginx and haproxy of Debian. */
 
 const DOCS = join(__dirname, '../../docs');
 const GET = 'GET / HTTP/1.1\r\nHost: x';

@@ -1,3 +1,4 @@
+/** Adds a second controller to the service, as the documentation of Nest says. */
 import { Module } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { AppModule } from '../../src/app.module';

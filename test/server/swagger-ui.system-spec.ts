@@ -1,3 +1,4 @@
+/** Uses Swagger UI in Chromium, from npm. */
 import { createServer, request } from 'node:http';
 import type { Page, Request } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';

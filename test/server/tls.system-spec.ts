@@ -1,3 +1,4 @@
+/** Connects to the service, a process, over TLS, also while its files change. */
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

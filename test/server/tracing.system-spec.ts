@@ -1,3 +1,4 @@
+/** Runs the service with the agent of OpenTelemetry, from npm, and receives its spans. */
 import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';

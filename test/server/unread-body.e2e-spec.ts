@@ -1,3 +1,4 @@
+/** Sends bodies that the service does not read, on real connections. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,3 +1,4 @@
+/** Starts newer services on older stores, in SQLite and PostgreSQL: the next schema is one that a test adds. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { hashToken } from '../../src/plants/auth/token-list';

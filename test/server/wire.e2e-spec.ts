@@ -1,3 +1,4 @@
+/** Sends bytes on real connections: pipelined, cut, malformed and hostile requests. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,3 +1,4 @@
+/** Compares the list of blocked ports with what `fetch` of this Node.js does. */
 import { findBlockedPort } from './blocked-ports';
 
 /** Whether `fetch` of this Node.js refuses a port before it opens a connection. */

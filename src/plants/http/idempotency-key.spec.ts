@@ -1,3 +1,4 @@
+/** The digest of an idempotency key, which stored plants contain. */
 import { createHash } from 'node:crypto';
 import { digestIdempotencyKey } from './idempotency-key';
 

@@ -1,3 +1,4 @@
+/** Which values of `Content-Type` mean JSON in UTF-8. */
 import { isJsonMediaType } from './media-type';
 
 // prettier-ignore

@@ -14,7 +14,7 @@
  * bytes that cannot be parsed behind a request. To rejected: bytes that cannot be parsed, or time-outs, when no earlier
  * response is left; or the last response of an ending connection that was written before the connection was ending.
  *
- * This depends on the order of events in Node.js (tested: 24.18.1, 26.10.0):
+ * This depends on the order of events in Node.js (tested: 24.18.1, 26.5.1, 26.10.0):
  *
  * - `request` or `checkExpectation` occurs for each request when its headers are complete, for all of the requests in a
  *   segment one after the other. Then `clientError` occurs, if bytes behind them cannot be parsed, and again for each

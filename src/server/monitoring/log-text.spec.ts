@@ -1,3 +1,4 @@
+/** How texts and addresses of clients are written in the log. */
 import { formatAddress } from './client-address';
 import { escapeInvisible } from './log-text';
 

@@ -119,7 +119,7 @@ async function listenOnInheritedSocket(
     if (address === null || typeof address === 'string') fail('it is a Unix socket');
   });
   // The address has no effect. Without one, Fastify would create extra servers without our settings. A backlog would
-  // have no effect either: Node.js ignores the option for a descriptor, and sets 511.
+  // have no effect either: for a descriptor, Node.js takes only a second argument, which Fastify does not pass, or 511.
   const options = { fd: FIRST_INHERITED_DESCRIPTOR, host: '127.0.0.1' };
   await app.listen(options).catch((error: unknown) => fail((error as Error).message));
 }

@@ -83,7 +83,8 @@ function nameVariables(error: OptionError, environment: NodeJS.ProcessEnv): stri
 export function formatForOperator(error: unknown, environment = process.env): unknown {
   if (error instanceof OptionError) return nameVariables(error, environment);
   if (error instanceof OperatorError) return error.message;
-  // The message of an operating system or SQLite error is sufficient.
-  const isExternal = error instanceof Error && ('syscall' in error || 'errcode' in error);
-  return isExternal ? error.message : error;
+  if (!(error instanceof Error)) return error;
+  // The message of an error of the operating system or of SQLite is sufficient.
+  const { syscall, code } = error as NodeJS.ErrnoException;
+  return syscall !== undefined || code === 'ERR_SQLITE_ERROR' ? error.message : error;
 }

@@ -1,3 +1,4 @@
+/** Tests clients that the commands in docs/clients.md and orval generate in a new folder. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../../support/error-bodies';
@@ -5,8 +6,6 @@ import { TestApplication, TOKEN } from '../../support/application';
 import { makeFolder, removeFolder } from '../../support/folder';
 import { shell } from '../../support/run';
 import { readExample } from '../packed';
-
-/** Tests clients that the commands in docs/clients.md and orval generate in a new folder. */
 
 const ORVAL = `export default { plants: {
   input: process.env.PLANT_STORE + '/openapi.json',

@@ -1,3 +1,4 @@
+/** Runs the module in every host that docs/support.md lists. Needs an npm registry, and takes many minutes. */
 import { engines } from '../../../src/plants/package.json';
 import { testHosts } from './expect-host';
 import type { HostKind } from './hosts';

@@ -1,3 +1,4 @@
+/** Tests the code of docs/embedding.md in new projects, as Nest generates them today. */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../support/folder';
@@ -7,8 +8,6 @@ import { TestProcess } from '../../support/test-process';
 import { until } from '../../support/until';
 import { readInstallCommands, PROJECT, readPrograms, run } from '../packed';
 import { errorNumbers } from '../../support/error-bodies';
-
-/** Tests the code of docs/embedding.md in new projects, as Nest generates them today. */
 
 describe.each([
   [12, 'esm', 'ES modules and Vitest'],

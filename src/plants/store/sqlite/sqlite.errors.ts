@@ -1,3 +1,7 @@
+/**
+ * Depends on undocumented behavior of Node.js (tested: 24.18.1, 26.5.1, 26.10.0): the property `errcode` of an error of
+ * `node:sqlite` is SQLite's extended result code. Its documented `code` is the same for all of them.
+ */
 import { dirname } from 'node:path';
 import { walPathOf } from './sqlite.files';
 import { findDirectoryReason, findFileReason } from './sqlite.reasons';

@@ -1,15 +1,39 @@
+/** What a session of SQLite writes, and how it recognizes its files. */
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../../../test/support/folder';
-import { assertSameFiles, openSession } from './sqlite.session';
+import { assertSameFiles, assertWritable, openSession } from './sqlite.session';
 
-jest.mock('node:fs', () => ({ ...jest.requireActual<typeof fs>('node:fs'), statSync: jest.fn() }));
+jest.mock('node:fs', () => {
+  const actual = jest.requireActual<typeof fs>('node:fs');
+  return { ...actual, statSync: jest.fn(actual.statSync) };
+});
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = makeFolder();
+  file = join(folder, 'plants.db');
+});
+afterEach(() => {
+  removeFolder(folder);
+});
+
+it('assertWritable writes to the WAL, although it changes nothing', () => {
+  const { database } = openSession(file);
+  const walBytes = () => fs.lstatSync(`${file}-wal`).size;
+  const before = walBytes();
+
+  assertWritable(database);
+
+  expect(walBytes()).toBeGreaterThan(before);
+  database.close();
+});
 
 /** XFS, Btrfs and NFS have such inode numbers. JavaScript numbers near it are multiples of 256. */
 const LARGE_INODE = 2n ** 60n;
 
 it('assertSameFiles detects a file whose inode number differs only beyond the precision of a number', () => {
-  const folder = makeFolder();
   const { statSync } = jest.requireActual<typeof fs>('node:fs');
   let inode = LARGE_INODE;
   jest.mocked(fs.statSync).mockImplementation(((path: string, options?: fs.StatOptions) => {
@@ -17,7 +41,7 @@ it('assertSameFiles detects a file whose inode number differs only beyond the pr
     if (stats) Object.assign(stats, { ino: options?.bigint === true ? inode : Number(inode) });
     return stats;
   }) as typeof fs.statSync);
-  const session = openSession(join(folder, 'plants.db'));
+  const session = openSession(file);
   assertSameFiles(session);
 
   inode++;
@@ -26,5 +50,5 @@ it('assertSameFiles detects a file whose inode number differs only beyond the pr
     assertSameFiles(session);
   }).toThrow('was moved, replaced or deleted');
   session.database.close();
-  removeFolder(folder);
+  jest.mocked(fs.statSync).mockImplementation(statSync);
 });

@@ -1,3 +1,7 @@
+/**
+ * Depends on undocumented behavior of SQLite (tested: 3.53.1, 3.53.3, 3.53.4): it creates the WAL and its index with the
+ * mode and, as root, the owner of the database file, and it writes a `user_version` even if that is unchanged.
+ */
 import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -52,7 +56,7 @@ function tryToOpen(path: string): Session {
     readBigInts: true,
   });
   try {
-    // SQLite creates the WAL with the mode and, as root, the owner of the database file.
+    // Before the WAL exists, which gets the same mode and owner.
     if (isMissing) protectNewFile(path);
     enableDurableWal(database);
     const files = [path, walPathOf(path)] as const;
@@ -102,7 +106,7 @@ export function tryStart(path: string): number {
 export function assertWritable(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
-  // SQLite writes the version even if it is unchanged.
+  // The version is unchanged, and written all the same. Without a write, a COMMIT would not reach the disk.
   database.exec(`${INSERT_AND_UNDO}; PRAGMA user_version = ${version}; COMMIT`);
 }
 

@@ -2,7 +2,7 @@
  * The thread that owns the session, because a sync blocks its thread. It replies to requests in order.
  *
  * It depends on undocumented behavior of SQLite: the last session that closes neither checkpoints nor deletes a
- * write-ahead log if the database file was moved, replaced or deleted. Tested with SQLite 3.51.3 and 3.53.4.
+ * write-ahead log if the database file was moved, replaced or deleted. Tested with SQLite 3.53.1, 3.53.3 and 3.53.4.
  * `sqlite-plants.repository.spec.ts` fails if this behavior changes.
  */
 import { parentPort, workerData } from 'node:worker_threads';
