@@ -7,6 +7,7 @@ import { print } from './print';
 export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
   let server = 'the service';
   try {
+    // An IPv6 address may be in brackets, as in a URL.
     const host = readText('HOST')?.replace(/^\[(.*)\]$/, '$1') ?? '127.0.0.1';
     const port = readText('HEALTH_PORT') ?? readText('PORT') ?? 3000;
     server = `${host} port ${port}`;

@@ -10,7 +10,7 @@ import { INT64_MAX, INT64_MIN } from '../plants/plant/int64';
 import { describeVersion } from '../plants/store/migrations';
 import { describeError, isWriteError } from '../plants/store/sqlite/sqlite.errors';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
-import { findDirectoryReason } from '../plants/store/sqlite/sqlite.reasons';
+import { tryToWriteIn } from '../plants/store/sqlite/sqlite.reasons';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
 import { prepareStatements, readPlants } from '../plants/store/sqlite/sqlite.statements';
@@ -118,7 +118,7 @@ export function copyInThisThread({ from, to, isBackup }: CopyRequest): void {
       database.prepare('VACUUM INTO ?').run(to);
     } catch (cause) {
       if (!isWriteError(cause)) throw cause;
-      const reason = findDirectoryReason(dirname(to)) ?? (cause as Error).message;
+      const reason = tryToWriteIn(dirname(to)) ?? (cause as Error).message;
       throw new OperatorError(`${to} cannot be written: ${reason}.`, { cause });
     }
   };

@@ -38,7 +38,7 @@ function readBearerToken(request: IncomingMessage): string {
   const values = headerValues(request, 'authorization');
   const token = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;
   if (token !== undefined) return token;
-  // RFC 9110 section 11.4
+  // RFC 9110 section 11.4: the scheme in any case, then white space or nothing.
   if (!values.some((value) => /^bearer(?:[ \t]|$)/i.test(value))) {
     throw new PlantStoreError('missingCredentials');
   }

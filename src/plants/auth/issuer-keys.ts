@@ -17,10 +17,10 @@ export type KeySet = JWTVerifyGetKey;
 
 /** A response of an issuer that cannot be used. */
 class FetchError extends Error {
-  /** @param retryAfterMs how long the issuer asks not to be called; 0 if it does not say */
+  /** @param retryAfterMs how long the issuer asks not to be called; undefined if it does not say */
   constructor(
     message: string,
-    readonly retryAfterMs = 0,
+    readonly retryAfterMs?: number,
   ) {
     super(message);
   }
@@ -39,19 +39,19 @@ export class IssuerKeys {
   private failure?: Error | undefined;
   /** The attempt in progress. */
   private fetching?: Promise<KeySet> | undefined;
-  // Both in milliseconds of a clock that nobody sets.
-  private fetchedAt = -Infinity;
-  private cooldownEndsAt = -Infinity;
+  // Both in milliseconds of a clock that nobody sets, which began with 0.
+  private fetchedAt = 0;
+  private cooldownEndsAt = 0;
 
   constructor(
     private readonly issuer: string,
     private readonly jwksUrl: string | undefined,
   ) {}
 
-  /** Fetches the keys from the URL that the issuer states now. Returns why that failed; empty if it succeeded. */
-  refresh(): Promise<string> {
+  /** Fetches the keys from the URL that the issuer states now. Returns why that failed, if it did. */
+  refresh(): Promise<string | undefined> {
     return this.fetch().then(
-      () => '',
+      () => undefined,
       (error: unknown) => (error as Error).message,
     );
   }
@@ -111,8 +111,8 @@ export class IssuerKeys {
     } catch (error) {
       const { message } = error as Error;
       this.failure = new Error(`The keys of ${this.issuer} cannot be fetched: ${message}`);
-      const asked = error instanceof FetchError ? error.retryAfterMs : 0;
-      const cooldown = Math.min(Math.max(asked, COOLDOWN_MS), MAX_COOLDOWN_MS);
+      const asked = error instanceof FetchError ? error.retryAfterMs : undefined;
+      const cooldown = Math.min(Math.max(asked ?? 0, COOLDOWN_MS), MAX_COOLDOWN_MS);
       this.cooldownEndsAt = performance.now() + cooldown;
       throw this.failure;
     } finally {
@@ -179,9 +179,9 @@ async function fetchJson(url: string): Promise<unknown> {
   }
 }
 
-/** Reads `Retry-After`, RFC 9110 section 10.2.3, in milliseconds. */
-function readDelay({ headers }: Response): number {
+/** Reads `Retry-After`, RFC 9110 section 10.2.3, in milliseconds. Undefined if it is missing or malformed. */
+function readDelay({ headers }: Response): number | undefined {
   const value = headers.get('retry-after') ?? '';
   const delay = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(delay) ? 0 : delay;
+  return Number.isNaN(delay) ? undefined : delay;
 }

@@ -85,7 +85,7 @@ export class JwtVerifier {
   /** Fetches the keys of each issuer. Returns why that failed, for each issuer for which it did. */
   async refreshKeys(): Promise<string[]> {
     const refreshes = Array.from(this.keys.values(), (keys) => keys.refresh());
-    return (await Promise.all(refreshes)).filter((problem) => problem !== '');
+    return (await Promise.all(refreshes)).filter((problem) => problem !== undefined);
   }
 
   /** @throws InvalidTokenError when the JWT is not valid; UnavailableError when the keys are not available */

@@ -14,8 +14,8 @@ export interface ListedToken extends Grant {
   /** The SHA-256 digest of the token, in hexadecimal. */
   readonly digest: string;
   readonly location: string;
-  /** Milliseconds since 1970; infinite when it never expires. */
-  readonly expires: number;
+  /** Milliseconds since 1970. Undefined if it never expires. */
+  readonly expires: number | undefined;
   /** Whether the token can be guessed, because it is short. Unknown, thus false, if only the digest is listed. */
   readonly isShort: boolean;
 }
@@ -63,10 +63,12 @@ export function hashToken(token: string): string {
 function parseListedToken(text: string, location: string): ListedToken {
   const [token = '', ...fields] = text.split(/\s+/);
   const name = TOKEN_NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
-  const expires = TIME.test(fields[0] ?? '') ? parseTime(fields.shift() ?? '') : Infinity;
+  const time = TIME.test(fields[0] ?? '') ? fields.shift() : undefined;
+  const expires = time === undefined ? undefined : parseTime(time);
+  const isTimeInvalid = time !== undefined && expires === undefined;
   const areScopes = fields.every((field) => SCOPE_FIELDS.has(field));
   const isReserved = RESERVED_WORDS.includes(token.replace(/=+$/, ''));
-  if (!TOKEN.test(token) || isReserved || Number.isNaN(expires) || !areScopes) {
+  if (!TOKEN.test(token) || isReserved || isTimeInvalid || !areScopes) {
     throw new Error(
       `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and ${ANY_SCOPE_FIELD}`,
     );
@@ -90,10 +92,15 @@ function parseListedToken(text: string, location: string): ListedToken {
   };
 }
 
-/** Returns milliseconds since 1970, or NaN if the month does not have the day: Date.parse would take the next day. */
-function parseTime(time: string): number {
+/**
+ * Parses a time in the form of {@link TIME}, as milliseconds since 1970. Returns undefined if there is no such time. If a
+ * month does not have the day, `Date` would take one of the next month.
+ */
+function parseTime(time: string): number | undefined {
+  const milliseconds = Date.parse(time);
   const day = new Date(time.replace(/T.*/, '')).getUTCDate();
-  return Number(time.slice(8, 10)) === day ? Date.parse(time) : NaN;
+  const hasDay = Number(time.slice(8, 10)) === day;
+  return hasDay && !Number.isNaN(milliseconds) ? milliseconds : undefined;
 }
 
 /** Parses the option `auth.tokens`: tokens without names and expiry. @throws Error when one of them is invalid */
@@ -101,7 +108,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
   return entries.map((entry, index) => {
     const token = parseListedToken(entry, `token ${index + 1}`);
     // A second token in one string would be taken for a name, and names are logged.
-    if (token.caller.tokenDigest !== undefined && token.expires === Infinity) return token;
+    if (token.caller.tokenDigest !== undefined && token.expires === undefined) return token;
     throw new Error(`only ${ANY_SCOPE_FIELD} may follow ${token.location}`);
   });
 }
@@ -168,6 +175,10 @@ export function createToken(
   appendFileSync(file, line, { flush: true });
 }
 
+function hasExpired({ expires }: ListedToken): boolean {
+  return expires !== undefined && expires <= Date.now();
+}
+
 /** Accepts the tokens of an immutable list. If a token is listed twice, the last one counts. */
 export class TokenList {
   private readonly byDigest: ReadonlyMap<string, ListedToken>;
@@ -185,7 +196,7 @@ export class TokenList {
 
   /** Whether no token is accepted now. */
   isEmpty(): boolean {
-    return Array.from(this.byDigest.values()).every(({ expires }) => expires <= Date.now());
+    return Array.from(this.byDigest.values()).every(hasExpired);
   }
 
   /**
@@ -194,7 +205,7 @@ export class TokenList {
    */
   verify(digest: string): Grant | undefined {
     const found = this.byDigest.get(digest);
-    if (found && found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
+    if (found && hasExpired(found)) throw new InvalidTokenError('The token has expired.');
     return found;
   }
 }

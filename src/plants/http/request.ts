@@ -45,6 +45,7 @@ export function nodeRequest(request: HostRequest): IncomingMessage {
  */
 export function pathOf(target: string): string {
   const [withoutQuery = ''] = target.split(/[?#]/, 1);
+  // Without the scheme and the authority of a URL.
   return withoutQuery.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '') || '/';
 }
 

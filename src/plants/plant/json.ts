@@ -35,7 +35,7 @@ export function toNotJsonError(error: unknown, text: string): NotJsonError {
   if (text.startsWith('\ufeff')) {
     return new NotJsonError('Not JSON: it begins with a byte order mark.');
   }
-  // The message may quote characters of the body.
+  // The message may quote characters of the body. Only those of printable ASCII stay.
   const reason = (error as Error).message.replaceAll(/[^ -~]/g, '?');
   return new NotJsonError(`Not JSON: ${reason}`);
 }

@@ -68,7 +68,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   for (const method of instance.supportedMethods) {
     instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
-  instance.decorateRequest('receivedAt').decorate('healthPort', NaN);
+  instance.decorateRequest('receivedAt').decorate('healthPort', undefined);
   let isClosing = false;
 
   /** The first step of every request. Returns the error of its headers. */

@@ -6,8 +6,8 @@ import { preflightHeaders } from './cors';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The port of `HEALTH_PORT` once the service listens on it, otherwise NaN. */
-    healthPort: number;
+    /** The port of `HEALTH_PORT` once the service listens on it. */
+    healthPort: number | undefined;
   }
   interface FastifyContextConfig {
     /** Whether `HEALTH_PORT` has the route, too. */
@@ -38,7 +38,9 @@ export function findTargetError(target: string): PlantStoreError {
 
 /** Returns whether a request came over `HEALTH_PORT`. */
 export function isOnHealthPort({ socket, server }: FastifyRequest): boolean {
-  return socket.localPort === server.healthPort;
+  const { healthPort } = server;
+  // The socket of a client that has disconnected has no port.
+  return healthPort !== undefined && socket.localPort === healthPort;
 }
 
 /**

@@ -39,7 +39,8 @@ export const host: Parser<string> = {
 const integer = (what: string, min: number, max: number): Parser<number> => ({
   expected: `${what} from ${min} to ${max}`,
   parse: (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (!/^\d{1,15}$/.test(text)) return undefined;
+    const number = Number(text);
     return number >= min && number <= max ? number : undefined;
   },
 });
@@ -57,7 +58,9 @@ const quantity = (
   parse: (text) => {
     // A number with up to three decimals, optionally a space, and the unit.
     const [, number, unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?) ?([A-Za-z]*)$/.exec(text) ?? [];
-    const value = Math.round(Number(number) * (units[unit] ?? NaN));
+    const factor = units[unit];
+    if (number === undefined || factor === undefined) return undefined;
+    const value = Math.round(Number(number) * factor);
     return isValid(value) ? value : undefined;
   },
 });
@@ -85,7 +88,7 @@ export const size = quantity(
   (value) => value > 0 && value <= 256 * 2 ** 20,
 );
 
-const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
+const WINDOW_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
 /** A caller may send `quota` requests in `window` seconds, which begin with the first of them. */
 export type RateLimit = Readonly<Record<'quota' | 'window', number>>;
@@ -94,9 +97,11 @@ export const rate: Parser<RateLimit> = {
   expected:
     'the number of requests that each caller may send per second, minute or hour, such as 100/s, 600/m or 5000/h',
   parse: (text) => {
-    const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
+    // A number, a slash, and a unit, optionally with a space around the slash.
+    const [, number = '0', unit = ''] = /^(\d{1,9}) ?\/ ?([a-z])$/.exec(text) ?? [];
     const quota = Number(number);
-    return quota > 0 ? { quota, window: WINDOW_SECONDS[unit] ?? NaN } : undefined;
+    const window = WINDOW_SECONDS[unit];
+    return quota > 0 && window !== undefined ? { quota, window } : undefined;
   },
 };
 

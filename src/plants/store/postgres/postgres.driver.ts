@@ -135,12 +135,12 @@ export class PostgresDriver implements StoreDriver {
     const { commits } = sessions;
     // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
     commits.on('error', () => {
-      openSession(commits).catch((error: unknown) => {
+      ensureSession(commits).catch((error: unknown) => {
         if (sessions === this.sessions) onLost(this.fail(error, sessions));
       });
     });
     try {
-      await openSession(commits);
+      await ensureSession(commits);
       signal.throwIfAborted();
     } catch (error) {
       void commits.end();
@@ -195,7 +195,7 @@ export class PostgresDriver implements StoreDriver {
 }
 
 /** Opens a session of a pool, unless it has an idle one. */
-async function openSession(pool: Pool): Promise<void> {
+async function ensureSession(pool: Pool): Promise<void> {
   (await pool.connect()).release();
 }
 

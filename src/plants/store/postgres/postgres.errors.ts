@@ -68,10 +68,10 @@ export function toFailure(
 ): StoreFailure {
   const { code = '' } = (error ?? {}) as { code?: string };
   const options = { code: code || undefined, reach, cause: error };
-  return new StoreFailure(kind, `${store}: ${describe(error)}.`, options);
+  return new StoreFailure(kind, `${store}: ${describeCauses(error)}.`, options);
 }
 
-function describe(error: unknown): string {
+function describeCauses(error: unknown): string {
   // A host's own function may throw anything, such as a string.
   const {
     code = '',
@@ -81,7 +81,7 @@ function describe(error: unknown): string {
     code?: string;
   };
   // Node tries each address of a host name, and reports all failures together without a message.
-  if (errors) return errors.map(describe).join('; ');
+  if (errors) return errors.map(describeCauses).join('; ');
   const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
   // Node's own messages contain the code.
   return line.includes(code) ? line : `${line} (${code})`;

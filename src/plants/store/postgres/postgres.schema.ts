@@ -53,13 +53,17 @@ export interface FoundStore {
 
 /**
  * Finds the store; undefined if there is none.
- * @param settings statements that change settings of the session before these are checked
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or
  * newer
  */
-export async function findStore(
+export function findStore(session: ClientBase): Promise<FoundStore | undefined> {
+  return setAndFindStore(session, []);
+}
+
+/** Does the same after it has changed settings of the session by statements, all in one round trip. */
+async function setAndFindStore(
   session: ClientBase,
-  settings: readonly string[] = [],
+  settings: readonly string[],
 ): Promise<FoundStore | undefined> {
   const checks = isProduction(process.env) ? [RISK_CHECK, ...CHECKS] : CHECKS;
   const questions = [
@@ -122,14 +126,14 @@ export async function verifySession(
   session: ClientBase,
   store: FoundStore | undefined,
 ): Promise<void> {
-  const found = await findStore(session, SESSION_SETTINGS);
+  const found = await setAndFindStore(session, SESSION_SETTINGS);
   if (found && found.identity === store?.identity) return;
   throw new Error(
-    `this is not the store that was in use before (expected ${describe(store)}, found ${describe(found)}). Restore that store, or restart the service to use this one`,
+    `this is not the store that was in use before (expected ${describeIdentity(store)}, found ${describeIdentity(found)}). Restore that store, or restart the service to use this one`,
   );
 }
 
-function describe(store: FoundStore | undefined): string {
+function describeIdentity(store: FoundStore | undefined): string {
   return store ? `store ${store.identity ?? 'without an identity'}` : 'no table plants';
 }
 

@@ -4,7 +4,7 @@
  */
 import { dirname } from 'node:path';
 import { walPathOf } from './sqlite.files';
-import { findDirectoryReason, findFileReason } from './sqlite.reasons';
+import { findFileReason, tryToWriteIn } from './sqlite.reasons';
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
 const SQLITE_BUSY = 5;
@@ -62,7 +62,7 @@ export function describeError(error: unknown, path: string, isOpening = false): 
   if (isDamage(error)) return `${message}: ${DAMAGE_ADVICE}`;
   if (!SYSTEM_ERRORS.includes(resultCodeOf(error) ?? 0)) return message;
   let reason = findFileReason(path);
-  if (isOpening) reason ??= findDirectoryReason(dirname(walPathOf(path)));
+  if (isOpening) reason ??= tryToWriteIn(dirname(walPathOf(path)));
   return reason === undefined ? message : `${message} (${reason})`;
 }
 

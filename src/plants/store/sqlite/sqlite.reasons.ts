@@ -28,7 +28,7 @@ export function findFileReason(path: string): string | undefined {
 }
 
 /** Writes and syncs a file in a directory, and deletes it. Returns the error, with the path of the directory. */
-export function findDirectoryReason(directory: string): string | undefined {
+export function tryToWriteIn(directory: string): string | undefined {
   const trial = join(directory, `.plant-store-${randomBytes(4).toString('hex')}.trial`);
   try {
     writeTrial(trial);

@@ -10,9 +10,11 @@ export function findPathError(path: string): string | undefined {
     const name = path.replace(/^\/+/, '');
     return `sqlite must not begin with two slashes: write ${name} for a path in the working directory, or /${name} for an absolute path.`;
   }
+  // A home directory, `~`, `~/` or `~user/`, a quotation mark, or a variable.
   if (/^(?:~$|~[^/]*\/|["'`$])/.test(path)) {
     return 'sqlite must not begin with ~, $ or a quotation mark, which only a shell replaces: write the whole path, or ./ before a file name.';
   }
+  // The last part is empty, `.` or `..`.
   if (/(?:^|[/\\])\.{0,2}$/.test(path)) {
     return 'sqlite must name a file, not a directory: write data/plants.db for a file in the directory data.';
   }
