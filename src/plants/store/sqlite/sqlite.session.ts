@@ -106,7 +106,7 @@ export function tryStart(path: string): number {
 export function assertWritable(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
-  // The version is unchanged, and written all the same. Without a write, a COMMIT would not reach the disk.
+  // The version is unchanged, and written all the same. If a plant has the id 0, nothing else would reach the disk.
   database.exec(`${INSERT_AND_UNDO}; PRAGMA user_version = ${version}; COMMIT`);
 }
 
