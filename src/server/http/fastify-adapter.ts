@@ -8,17 +8,13 @@ import {
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { BodyTooLargeError, type PlantStoreError } from '../../plants/errors/errors';
-import { notesOf } from '../../plants/http/request';
-import { securityHeaders } from '../../plants/http/security-headers';
 import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
 import { allowHalfOpen, Connections } from './connections';
-import { corsHeaders } from './cors';
-import { addRoutingHook, findTargetError, isOnHealthPort, rewriteUrl } from './routing';
+import { RequestSteps } from './request-steps';
+import { addRoutingHook, rewriteUrl } from './routing';
 import { waitForClients } from '../process/shutdown';
 import { createTlsServer } from './tls';
-import { isIncomplete, mayWaitForContinue, sendBeforeBody } from './unread-body';
 
 /** How often Node.js looks for requests whose time is over. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
@@ -36,6 +32,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
   const { corsOrigins } = settings;
   const server = createServer(settings);
   const connections = new Connections(recorder);
+  const steps = new RequestSteps(connections, recorder, corsOrigins);
   const adapter = new FastifyAdapter({
     genReqId: createRequestId,
     trustProxy: [...settings.trustedProxies],
@@ -60,7 +57,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     rewriteUrl,
     clientErrorHandler: connections.handleError.bind(connections),
     frameworkErrors: (_error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-      respondToMalformedTarget(request, reply);
+      steps.respondToMalformedTarget(request, reply);
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
@@ -69,49 +66,17 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
   instance.decorateRequest('receivedAt').decorate('healthPort', undefined);
-  let isClosing = false;
 
-  /** The first step of every request. Returns the error of its headers. */
-  function beginRequest(request: FastifyRequest, reply: FastifyReply): PlantStoreError | undefined {
-    request.receivedAt = performance.now();
-    void reply.header('X-Request-Id', request.id);
-    // Before anything can fail, because errors have these headers, too.
-    if (corsOrigins.length > 0) void reply.headers(corsHeaders(request, corsOrigins));
-    return connections.validate(reply.raw);
-  }
-
-  /** The last step of every request, when its response is known. Returns the content to send. */
-  function endRequest(request: FastifyRequest, reply: FastifyReply, content: unknown): unknown {
-    recorder.record(request, reply);
-    // Successful create requests need none: only scripts can send them. Their errors have them already.
-    if (notesOf(request).outcome === undefined) addSecurityHeaders(reply);
-    // Connections to `HEALTH_PORT` are few, and idle ones would keep others out.
-    if (isClosing || isOnHealthPort(request)) void reply.header('Connection', 'close');
-    if (!isIncomplete(request.raw)) return content;
-    // An oversized body may never end, RFC 9110 section 15.5.14. A client that waits for `100 Continue` sends none.
-    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
-    if (isTooLarge || mayWaitForContinue(request.raw)) void reply.header('Connection', 'close');
-    return typeof content === 'string' ? sendBeforeBody(request, reply, content) : content;
-  }
-
-  /** Responds to a request whose target Fastify cannot parse. Fastify runs no hooks for it. */
-  function respondToMalformedTarget(request: FastifyRequest, reply: FastifyReply): void {
-    const error = beginRequest(request, reply) ?? findTargetError(request.originalUrl);
-    notesOf(request).failure = error;
-    void reply.code(error.getStatus()).headers(error.headers);
-    void reply.type('application/json; charset=utf-8');
-    void reply.send(endRequest(request, reply, JSON.stringify(error.body)));
-  }
-
+  // Hooks run in this order: the headers are checked before the route.
   instance.addHook('onRequest', (request, reply, done) => {
-    done(beginRequest(request, reply));
+    done(steps.begin(request, reply));
   });
   addRoutingHook(instance, corsOrigins);
   instance.addHook('onSend', (request, reply, content, done) => {
-    done(null, endRequest(request, reply, content));
+    done(null, steps.end(request, reply, content));
   });
   instance.addHook('preClose', () => {
-    isClosing = true;
+    steps.isClosing = true;
     return waitForClients(server, settings);
   });
   return adapter;
@@ -139,15 +104,6 @@ function createServer(settings: Settings): Server {
     );
   });
   return server.setTimeout(settings.requestTimeout + RESPONSE_TIME_MS);
-}
-
-/**
- * Adds the security headers that the route or the filter has not set. The page of Swagger UI has a policy of its own.
- */
-function addSecurityHeaders(reply: FastifyReply): void {
-  for (const [name, value] of Object.entries(securityHeaders)) {
-    if (!reply.hasHeader(name)) void reply.header(name, value);
-  }
 }
 
 /** Removes the ports that some proxies add to `X-Forwarded-For`: `192.0.2.1:80` or `[2001:db8::1]:80`. */
