@@ -7,6 +7,6 @@ import { requireSqlitePath, STORE_ADVICE } from './configured-store';
 export async function backUp(path: string): Promise<void> {
   const source = requireSqlitePath();
   requireFile(source, STORE_ADVICE);
-  await writeNewFile(path, (draft) => copySqlite(source, draft));
+  await writeNewFile(path, (draft) => copySqlite({ from: source, to: draft, isBackup: false }));
   console.error(`Backed up ${source} to ${resolve(path)}.`);
 }

@@ -33,7 +33,7 @@ export async function restore(backup: string): Promise<void> {
   makeDirectory(dirname(file));
   const copy = (draft: string): Promise<void> => {
     protectNewFile(draft);
-    return copySqlite(fs.realpathSync(backup), draft, true);
+    return copySqlite({ from: fs.realpathSync(backup), to: draft, isBackup: true });
   };
   const former = createFormerName(file);
   await writeNewFile(file, copy, (draft) => {

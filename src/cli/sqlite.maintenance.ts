@@ -8,7 +8,7 @@ import { OperatorError } from '../plants/errors/operator.error';
 import type { Plant } from '../plants/plant/plant';
 import { INT64_MAX, INT64_MIN } from '../plants/plant/int64';
 import { describeVersion } from '../plants/store/migrations';
-import { describeError, isWriteError } from '../plants/store/sqlite/sqlite.errors';
+import { describeOpeningError, isWriteError } from '../plants/store/sqlite/sqlite.errors';
 import { assertUsableFile, walPathOf } from '../plants/store/sqlite/sqlite.files';
 import { tryToWriteIn } from '../plants/store/sqlite/sqlite.reasons';
 import { findVersion } from '../plants/store/sqlite/sqlite.schema';
@@ -24,9 +24,11 @@ const PAGE_LENGTH = 1000;
  */
 export const IMMUTABLE = '?immutable=1';
 
-/** The arguments of the thread of {@link copySqlite}. */
+/** What {@link copySqlite} copies. */
 export interface CopyRequest {
+  /** The path of a database. */
   readonly from: string;
+  /** The path of an empty file. */
   readonly to: string;
   /** Whether the source is a backup, which is checked too. */
   readonly isBackup: boolean;
@@ -51,9 +53,8 @@ export function describeSqlite(file: string): string {
     }
     return `SQLite file ${file}, ${describeVersion(tryStart(file))}`;
   } catch (cause) {
-    throw new OperatorError(`${file} cannot be used: ${describeError(cause, file, true)}.`, {
-      cause,
-    });
+    const reason = describeOpeningError(cause, file);
+    throw new OperatorError(`${file} cannot be used: ${reason}.`, { cause });
   }
 }
 
@@ -70,13 +71,10 @@ function tryToCreate(directory: string, name: string): void {
 /**
  * Copies a database to an empty file, and checks the copy, while other processes may read and write. The copy contains
  * everything committed before, and has no write-ahead log. A thread does this, so that the caller can handle signals.
- * @param isBackup whether the source is a backup, which is checked too
  * @throws OperatorError when that fails
  */
-export async function copySqlite(from: string, to: string, isBackup = false): Promise<void> {
-  const thread = new Worker(require.resolve('./sqlite.copy-thread.js'), {
-    workerData: { from, to, isBackup } satisfies CopyRequest,
-  });
+export async function copySqlite(request: CopyRequest): Promise<void> {
+  const thread = new Worker(require.resolve('./sqlite.copy-thread.js'), { workerData: request });
   await once(thread, 'exit').catch((cause: unknown) => {
     // An error of another thread loses its class.
     throw new OperatorError((cause as Error).message, { cause });

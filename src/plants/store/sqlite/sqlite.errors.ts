@@ -53,16 +53,22 @@ export function isWriteError(error: unknown): boolean {
   return isDiskFull(error) || (code !== undefined && WRITE_ERRORS.includes(code));
 }
 
-/**
- * Formats an error in one line, with advice or the operating system's reason.
- * @param isOpening whether the store could not be opened. Then a file is written next to it, to find the reason
- */
-export function describeError(error: unknown, path: string, isOpening = false): string {
+/** Formats an error in one line, with advice or the operating system's reason. */
+export function describeError(error: unknown, path: string): string {
+  return explain(error, () => findFileReason(path));
+}
+
+/** Does the same if the store could not be opened. Writes a file next to it, if that is needed to find the reason. */
+export function describeOpeningError(error: unknown, path: string): string {
+  return explain(error, () => findFileReason(path) ?? tryToWriteIn(dirname(walPathOf(path))));
+}
+
+/** @param findReason called only for errors whose reason the operating system knows */
+function explain(error: unknown, findReason: () => string | undefined): string {
   const { message } = error as Error;
   if (isDamage(error)) return `${message}: ${DAMAGE_ADVICE}`;
   if (!SYSTEM_ERRORS.includes(resultCodeOf(error) ?? 0)) return message;
-  let reason = findFileReason(path);
-  if (isOpening) reason ??= tryToWriteIn(dirname(walPathOf(path)));
+  const reason = findReason();
   return reason === undefined ? message : `${message} (${reason})`;
 }
 

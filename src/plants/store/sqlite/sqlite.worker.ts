@@ -9,7 +9,13 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
 import type { SqliteFailure, SqliteReply, SqliteRequest } from './sqlite.driver';
-import { describeError, extendedCodeOf, isBusy, isDiskFull } from './sqlite.errors';
+import {
+  describeError,
+  describeOpeningError,
+  extendedCodeOf,
+  isBusy,
+  isDiskFull,
+} from './sqlite.errors';
 import { insertPlant, readPlants } from './sqlite.statements';
 import { assertSameFiles, assertWritable, openSession, type Session } from './sqlite.session';
 import { checkpoint, closeWithoutCheckpoint, isWalLarge } from './sqlite.wal';
@@ -17,6 +23,11 @@ import { checkpoint, closeWithoutCheckpoint, isWalLarge } from './sqlite.wal';
 const path = workerData as string;
 /** After how many plants the size of the WAL is measured: doing it for every commit would take 4% of the CPU time. */
 const PLANTS_PER_MEASUREMENT = 250;
+
+/** What most failures mean: the next request may succeed. */
+const NOT_STORED = { kind: 'notStored', reach: 'store' } as const;
+/** What a failure means after which the file must not be used again. */
+const FINAL = { kind: 'unknown', reach: 'process' } as const;
 
 /** Whether a COMMIT has begun and its result is not known. */
 let isCommitting = false;
@@ -32,18 +43,12 @@ try {
   });
 } catch (error) {
   // Without a listener, the thread ends.
-  send(describeFailure(error, false, true));
+  const reason = describeOpeningError(error, path);
+  send({ ...NOT_STORED, reason, code: extendedCodeOf(error) });
 }
 
 function send(message: SqliteReply): void {
   parentPort?.postMessage(message);
-}
-
-function describeFailure(error: unknown, isFinal = false, isOpening = false): SqliteFailure {
-  const outcome = isFinal
-    ? ({ kind: 'unknown', reach: 'process' } as const)
-    : ({ kind: 'notStored', reach: 'store' } as const);
-  return { ...outcome, reason: describeError(error, path, isOpening), code: extendedCodeOf(error) };
 }
 
 function reply(session: Session, request: SqliteRequest): SqliteReply {
@@ -57,7 +62,8 @@ function reply(session: Session, request: SqliteRequest): SqliteReply {
     isCommitting = false;
     if (isFinal) closeWithoutCheckpoint(session.database, path);
     else if (session.database.isTransaction) session.database.exec('ROLLBACK');
-    return describeFailure(error, isFinal);
+    const reason = describeError(error, path);
+    return { ...(isFinal ? FINAL : NOT_STORED), reason, code: extendedCodeOf(error) };
   }
 }
 
