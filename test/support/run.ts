@@ -16,8 +16,9 @@ export function run(
 ): Promise<RunResult> {
   return new Promise((resolve) => {
     execFile(program, args, options, (error, stdout, stderr) => {
-      const code = typeof error?.code === 'number' ? error.code : error ? 1 : 0;
-      resolve({ code, stdout, stderr });
+      // A process that a signal has ended has no exit code.
+      const failure = typeof error?.code === 'number' ? error.code : 1;
+      resolve({ code: error ? failure : 0, stdout, stderr });
     });
   });
 }

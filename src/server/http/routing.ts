@@ -1,3 +1,7 @@
+/*
+ * Depends on undocumented behavior of Fastify (tested: 5.12.8): it cannot parse a URL without a host, and passes such a
+ * target to its option `frameworkErrors` without running a hook.
+ */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import createRouter, { type HTTPMethod } from 'find-my-way';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
@@ -15,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-/** No URL: it has no host. Fastify passes it to its option `frameworkErrors`. */
+/** A URL without a host. */
 const UNPARSABLE_TARGET = 'http://';
 
 /**

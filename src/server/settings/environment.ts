@@ -52,20 +52,31 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     errors.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT.');
   }
   if (isProduction(environment)) {
-    // An invalid AUTH_TOKENS has been reported already.
-    if (!isAuthConfigured(auth) && !environment.AUTH_TOKENS?.trim()) {
-      errors.push(
-        'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production.',
-      );
-    }
-    if (database && matchKind(database, { sqlite: () => false, postgres: lacksTls })) {
-      errors.push(
-        `${databaseVariableName(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.`,
-      );
-    }
+    errors.push(...findProductionErrors(environment, auth, database));
   }
   if (errors.length > 0 || !database) throw new OperatorError(errors.join('\n'));
   return Object.freeze({ ...settings, database, auth, tls });
+}
+
+/** Returns a sentence for each setting that is accepted only outside production. */
+function findProductionErrors(
+  environment: NodeJS.ProcessEnv,
+  auth: ServiceAuthOptions,
+  database: StoreLocation | undefined,
+): string[] {
+  const errors: string[] = [];
+  // An invalid AUTH_TOKENS has been reported already.
+  if (!isAuthConfigured(auth) && !environment.AUTH_TOKENS?.trim()) {
+    errors.push(
+      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production.',
+    );
+  }
+  if (database && matchKind(database, { sqlite: () => false, postgres: lacksTls })) {
+    errors.push(
+      `${databaseVariableName(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.`,
+    );
+  }
+  return errors;
 }
 
 /** Returns the sentence of an error, with the names of variables in place of those of options. */

@@ -68,26 +68,41 @@ export function parseUrl(url: string): URL | null {
  */
 export function findUrlError(url: string): string | undefined {
   const { searchParams: parameters, hash } = parseUrl(url) ?? {};
-  const [, authority = ''] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
-  const hosts = [authority.replace(/.*@/s, ''), ...(parameters?.getAll('host') ?? [])];
+  const hosts = [findHost(url), ...(parameters?.getAll('host') ?? [])];
   // Before the form: several hosts cannot be parsed.
-  if (hosts.join('').includes(',')) return ONE_HOST_SENTENCE;
+  if (hosts.some((host) => host.includes(','))) return ONE_HOST_SENTENCE;
   if (!/^postgres(ql)?:\/\//.test(url) || !parameters || hash !== '') return FORM_SENTENCE;
+  return findParametersError(parameters);
+}
+
+/** Returns what stands behind the scheme, the user and the password, before the path or the query. */
+function findHost(url: string): string {
+  const [, authority = ''] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
+  return authority.replace(/.*@/s, '');
+}
+
+function findParametersError(parameters: URLSearchParams): string | undefined {
   const names = [...parameters.keys()];
-  if (names.some((name, at) => !PARAMETERS.includes(name) || names.indexOf(name) < at)) {
-    return PARAMETERS_SENTENCE;
-  }
+  const areKnown = names.every((name) => PARAMETERS.includes(name));
+  const areUnique = new Set(names).size === names.length;
+  if (!areKnown || !areUnique) return PARAMETERS_SENTENCE;
   for (const [name, value] of parameters) {
-    const choices = CHOICES[name];
-    if (choices && !choices.includes(value)) {
-      return `postgres must have one of these values of ${name}: ${choices.join(', ')}.`;
-    }
-    const max = MAXIMA[name] ?? MAX_NUMBER;
-    if (NUMBERS.includes(name) && !(/^\d+$/.test(value) && Number(value) <= max)) {
-      return `postgres must have a whole number from 0 to ${max} as ${name}.`;
-    }
+    const error = findValueError(name, value);
+    if (error !== undefined) return error;
   }
   const isEncrypted = (parameters.get('sslmode') ?? 'disable') !== 'disable';
   if (parameters.get('channel_binding') !== 'require' || isEncrypted) return undefined;
   return 'postgres must have sslmode=verify-full if it has channel_binding=require.';
+}
+
+function findValueError(name: string, value: string): string | undefined {
+  const choices = CHOICES[name];
+  if (choices && !choices.includes(value)) {
+    return `postgres must have one of these values of ${name}: ${choices.join(', ')}.`;
+  }
+  if (!NUMBERS.includes(name)) return undefined;
+  const max = MAXIMA[name] ?? MAX_NUMBER;
+  const isWholeNumber = /^\d+$/.test(value);
+  if (isWholeNumber && Number(value) <= max) return undefined;
+  return `postgres must have a whole number from 0 to ${max} as ${name}.`;
 }
