@@ -137,6 +137,7 @@ export function isTrustworthyUrl(text: string): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
 }
 
+/** Whether there is a source of tokens. Without one, no request could be accepted. */
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
   return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
 }

@@ -1,5 +1,7 @@
-/** The smallest and the largest signed integer of 64 bits. */
+/** The smallest signed integer of 64 bits. */
 export const INT64_MIN = -(2n ** 63n);
+
+/** The largest signed integer of 64 bits. */
 export const INT64_MAX = 2n ** 63n - 1n;
 
 /** The number grammar of RFC 8259 section 6, in parts: integer, fraction, exponent. */

@@ -14,6 +14,7 @@ export interface Parser<T> {
 /** Any text. What uses it validates it. */
 export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
+/** A switch, in upper or lower case. */
 export const flag: Parser<boolean> = {
   expected: 'true or false',
   parse: (text) => (/^(?:true|false)$/i.test(text) ? text.toLowerCase() === 'true' : undefined),
@@ -21,11 +22,13 @@ export const flag: Parser<boolean> = {
 
 const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];
 
+/** A level of pino, in upper or lower case. `silent` turns the log off. */
 export const logLevel: Parser<string> = {
   expected: `one of ${LOG_LEVELS.join(', ')}`,
   parse: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),
 };
 
+/** What to listen on. A name is resolved when the service starts to listen. */
 export const host: Parser<string> = {
   expected: 'a host name or an IP address',
   parse: (text) => {
@@ -45,7 +48,9 @@ const integer = (what: string, min: number, max: number): Parser<number> => ({
   },
 });
 
+/** A port. 0 means one that is free. */
 export const port = integer('a port', 0, 65_535);
+/** A maximum number of open connections. */
 export const connections = integer('a number', 1, 1_000_000);
 
 /** Parses a number and its unit, which may be left out if `units` has the empty one. */
@@ -93,6 +98,7 @@ const WINDOW_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 
 /** A caller may send `quota` requests in `window` seconds, which begin with the first of them. */
 export type RateLimit = Readonly<Record<'quota' | 'window', number>>;
 
+/** How many requests a caller may send. */
 export const rate: Parser<RateLimit> = {
   expected:
     'the number of requests that each caller may send per second, minute or hour, such as 100/s, 600/m or 5000/h',
@@ -117,7 +123,9 @@ const list = (what: string, isValid = (_item: string) => true): Parser<readonly 
   },
 });
 
+/** Audiences, as claims of tokens name them. */
 export const audiences = list('audiences');
+/** Issuers, as claims of tokens name them. */
 export const issuers = list('issuers');
 
 /** Parses tokens and their scopes. A scope such as `scope=create` belongs to the token before it. */
