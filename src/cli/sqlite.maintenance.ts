@@ -15,12 +15,15 @@ import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 import { openSession, tryStart } from '../plants/store/sqlite/sqlite.session';
 import { prepareStatements, readPlants } from '../plants/store/sqlite/sqlite.statements';
 
+/** How long a command waits for a lock of another process. */
+const BUSY_TIMEOUT_MS = 5000;
+
 /** The number of plants that are read at once. */
 const PAGE_LENGTH = 1000;
 
 /**
- * Makes SQLite ignore the log, take no locks and create no files. In a directory that cannot be written, SQLite could not
- * open a store without a log otherwise: it cannot create one.
+ * Makes SQLite ignore the log, take no locks and create no files. In a directory that cannot be written, SQLite could
+ * not open a store without a log otherwise: it cannot create one.
  */
 export const IMMUTABLE = '?immutable=1';
 
@@ -140,15 +143,14 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   try {
     if (isBackup) assertNoForeignLog(file);
     else assertUsableFile(file);
-    const hasWal = fs.existsSync(walPathOf(file));
-    const isImmutable = !hasWal && !isWritableDirectory(dirname(file));
+    const { isReadOnly, isImmutable } = chooseMode(file, isBackup);
     const location = pathToFileURL(file);
     if (isImmutable) location.search = IMMUTABLE;
     const { mtimeNs } = fs.statSync(file, { bigint: true });
-    // A session that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
-    const readOnly = isBackup || hasWal || isImmutable;
-    database = new DatabaseSync(location, { readOnly, timeout: 5000, readBigInts: true });
+    const options = { readOnly: isReadOnly, timeout: BUSY_TIMEOUT_MS, readBigInts: true };
+    database = new DatabaseSync(location, options);
     const result = work(database);
+    // Without locks, another process may write at the same time.
     if (isImmutable && fs.statSync(file, { bigint: true }).mtimeNs !== mtimeNs) {
       throw new Error('another process has changed it in the meantime: run the command again');
     }
@@ -159,6 +161,21 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   } finally {
     database?.close();
   }
+}
+
+interface Mode {
+  /** Whether SQLite opens the file without the right to write. */
+  readonly isReadOnly: boolean;
+  /** Whether it takes no locks and creates no files either: {@link IMMUTABLE}. */
+  readonly isImmutable: boolean;
+}
+
+/** Chooses how to open a file so that reading does not change it. */
+function chooseMode(file: string, isBackup: boolean): Mode {
+  const hasWal = fs.existsSync(walPathOf(file));
+  const isImmutable = !hasWal && !isWritableDirectory(dirname(file));
+  // A session that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
+  return { isReadOnly: isBackup || hasWal || isImmutable, isImmutable };
 }
 
 function isWritableDirectory(directory: string): boolean {
