@@ -80,13 +80,13 @@ function replace(
   }
 }
 
-/** Moves the log that a damaged database still has: SQLite would apply it to the new file. */
+/** Moves the WAL that a damaged database still has: SQLite would apply it to the new file. */
 function moveWal(file: string, former: string): void {
-  const log = walPathOf(file);
-  const status = fs.statSync(log, { throwIfNoEntry: false });
+  const wal = walPathOf(file);
+  const status = fs.statSync(wal, { throwIfNoEntry: false });
   if (!status) return;
-  if (status.size > 0) fs.renameSync(log, `${former}-wal`);
-  else fs.rmSync(log);
+  if (status.size > 0) fs.renameSync(wal, `${former}-wal`);
+  else fs.rmSync(wal);
   syncDirectory(dirname(file));
 }
 
@@ -119,16 +119,16 @@ function isSameFile(one: fs.BigIntStats | undefined, other: fs.BigIntStats | und
  * @throws Error when another session is open, or when the file is not a database
  */
 function lockUnusedDatabase(file: string): DatabaseSync {
-  // Fails if the file is not a database: then a session that can write would delete the log next to it.
-  const location = pathToFileURL(file);
-  location.search = IMMUTABLE;
-  const reader = new DatabaseSync(location, { readOnly: true });
+  // Fails if the file is not a database: then a session that can write would delete the WAL next to it.
+  const url = pathToFileURL(file);
+  url.search = IMMUTABLE;
+  const reader = new DatabaseSync(url, { readOnly: true });
   reader.exec('PRAGMA schema_version');
   reader.close();
   const lock = openLock(file);
-  const log = walPathOf(file);
+  const wal = walPathOf(file);
   try {
-    if (fs.existsSync(log)) rewriteWal(lock, file, log);
+    if (fs.existsSync(wal)) rewriteWal(lock, file, wal);
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {

@@ -22,8 +22,8 @@ const BUSY_TIMEOUT_MS = 5000;
 const PAGE_LENGTH = 1000;
 
 /**
- * Makes SQLite ignore the log, take no locks and create no files. In a directory that cannot be written, SQLite could
- * not open a store without a log otherwise: it cannot create one.
+ * Makes SQLite ignore the WAL, take no locks and create no files. In a directory that cannot be written, SQLite could
+ * not open a store without a WAL otherwise: it cannot create one.
  */
 export const IMMUTABLE = '?immutable=1';
 
@@ -144,11 +144,11 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
     if (isBackup) assertNoForeignLog(file);
     else assertUsableFile(file);
     const { isReadOnly, isImmutable } = chooseMode(file, isBackup);
-    const location = pathToFileURL(file);
-    if (isImmutable) location.search = IMMUTABLE;
+    const url = pathToFileURL(file);
+    if (isImmutable) url.search = IMMUTABLE;
     const { mtimeNs } = fs.statSync(file, { bigint: true });
     const options = { readOnly: isReadOnly, timeout: BUSY_TIMEOUT_MS, readBigInts: true };
-    database = new DatabaseSync(location, options);
+    database = new DatabaseSync(url, options);
     const result = work(database);
     // Without locks, another process may write at the same time.
     if (isImmutable && fs.statSync(file, { bigint: true }).mtimeNs !== mtimeNs) {
@@ -174,7 +174,7 @@ interface Mode {
 function chooseMode(file: string, isBackup: boolean): Mode {
   const hasWal = fs.existsSync(walPathOf(file));
   const isImmutable = !hasWal && !isWritableDirectory(dirname(file));
-  // A session that may write removes the files that SQLite creates for it. Next to a log, it would also apply that.
+  // A session that may write removes the files that SQLite creates for it. Next to a WAL, it would also apply that.
   return { isReadOnly: isBackup || hasWal || isImmutable, isImmutable };
 }
 
@@ -187,7 +187,7 @@ function isWritableDirectory(directory: string): boolean {
   }
 }
 
-/** @throws Error when SQLite would apply a log to a backup that does not belong to it */
+/** @throws Error when SQLite would apply a journal or a WAL to a backup to which it does not belong */
 function assertNoForeignLog(file: string): void {
   const header = Buffer.alloc(19);
   const descriptor = fs.openSync(file, 'r');
@@ -195,6 +195,6 @@ function assertNoForeignLog(file: string): void {
   fs.closeSync(descriptor);
   // 2 means that the file may have a write-ahead log, https://sqlite.org/fileformat.html.
   const suffixes = header[18] === 2 ? ['-journal'] : ['-journal', '-wal'];
-  const log = suffixes.map((suffix) => file + suffix).find((path) => fs.existsSync(path));
-  if (log !== undefined) throw new Error(`${log} belongs to another file`);
+  const foreign = suffixes.map((suffix) => file + suffix).find((path) => fs.existsSync(path));
+  if (foreign !== undefined) throw new Error(`${foreign} belongs to another file`);
 }

@@ -13,7 +13,8 @@ import { type Grant, type Scope, scopeNames } from './scopes';
 export interface ListedToken extends Grant {
   /** The SHA-256 digest of the token, in hexadecimal. */
   readonly digest: string;
-  readonly location: string;
+  /** Where it is listed, such as `line 3`. */
+  readonly position: string;
   /** Milliseconds since 1970. Undefined if it never expires. */
   readonly expires: number | undefined;
   /** Whether the token can be guessed, because it is short. Unknown, thus false, if only the digest is listed. */
@@ -57,10 +58,10 @@ export function hashToken(token: string): string {
 /**
  * Parses a listed token: the token itself or `sha256:` and its digest, then optionally a name, the time of
  * expiry as in RFC 3339, and scopes such as `scope=create`.
- * @param location where it is listed; the message of an error begins with it
+ * @param position where it is listed; the message of an error begins with it
  * @throws Error saying what is wrong, without a full stop; the message never shows a token
  */
-function parseListedToken(text: string, location: string): ListedToken {
+function parseListedToken(text: string, position: string): ListedToken {
   const [token = '', ...fields] = text.split(/\s+/);
   const name = TOKEN_NAME.test(fields[0] ?? '') ? fields.shift() : undefined;
   const time = TIME.test(fields[0] ?? '') ? fields.shift() : undefined;
@@ -70,7 +71,7 @@ function parseListedToken(text: string, location: string): ListedToken {
   const isReserved = RESERVED_WORDS.includes(token.replace(/=+$/, ''));
   if (!TOKEN.test(token) || isReserved || isTimeInvalid || !areScopes) {
     throw new Error(
-      `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and ${ANY_SCOPE_FIELD}`,
+      `${position} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and ${ANY_SCOPE_FIELD}`,
     );
   }
   const isDigest = token.startsWith('sha256:');
@@ -78,14 +79,14 @@ function parseListedToken(text: string, location: string): ListedToken {
   const isShort = token.length < MIN_TOKEN_LENGTH;
   if (isShort && isProduction(process.env)) {
     throw new Error(
-      `${location} is a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters: with NODE_ENV=production, create another one with "plant-store token create"`,
+      `${position} is a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters: with NODE_ENV=production, create another one with "plant-store token create"`,
     );
   }
   const missing = scopeNames.filter((scope) => !fields.includes(`scope=${scope}`));
   return {
     digest,
-    location,
-    caller: name === undefined ? { name: location, tokenDigest: digest } : { name },
+    position,
+    caller: name === undefined ? { name: position, tokenDigest: digest } : { name },
     expires,
     missingScopes: fields.length > 0 ? Object.fromEntries(missing.map((each) => [each, each])) : {},
     isShort,
@@ -109,7 +110,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
     const token = parseListedToken(entry, `token ${index + 1}`);
     // A second token in one string would be taken for a name, and names are logged.
     if (token.caller.tokenDigest !== undefined && token.expires === undefined) return token;
-    throw new Error(`only ${ANY_SCOPE_FIELD} may follow ${token.location}`);
+    throw new Error(`only ${ANY_SCOPE_FIELD} may follow ${token.position}`);
   });
 }
 
@@ -185,7 +186,7 @@ export class TokenList {
 
   /** Logs a warning about tokens that are too short, which begins with the name of the list. */
   constructor(name: string, tokens: readonly ListedToken[]) {
-    const short = tokens.filter(({ isShort }) => isShort).map(({ location }) => location);
+    const short = tokens.filter(({ isShort }) => isShort).map(({ position }) => position);
     if (short.length > 0) {
       new Logger('TokenList').warn(
         `${name} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters (${short.join(', ')}): create another one with "plant-store token create".`,

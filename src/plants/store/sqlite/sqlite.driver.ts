@@ -103,7 +103,7 @@ export class SqliteDriver implements StoreDriver {
   async logBytes(): Promise<number> {
     const measuring = stat(this.walPath).then(
       ({ size }) => size,
-      // There is no log before the store is open, and after it is closed.
+      // There is no WAL before the store is open, and after it is closed.
       () => 0,
     );
     const recording = measuring.then((size) => {

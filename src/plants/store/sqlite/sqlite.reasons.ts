@@ -18,7 +18,7 @@ export function findFileReason(path: string): string | undefined {
       if (!fs.lstatSync(each, { throwIfNoEntry: false })) continue;
       fs.accessSync(each, fs.constants.R_OK | fs.constants.W_OK);
     }
-    // Only the log may be opened: closing another descriptor of the other files would drop the locks of SQLite.
+    // Only the WAL may be opened: closing another descriptor of the other files would drop the locks of SQLite.
     if (fs.existsSync(wal)) fs.closeSync(fs.openSync(wal, 'r+'));
     fs.accessSync(dirname(file), fs.constants.W_OK | fs.constants.X_OK);
     return undefined;

@@ -65,29 +65,29 @@ export function rewriteWal(database: DatabaseSync, path: string, walPath: string
 function assertNoHole(path: string, walPath: string): void {
   // A session in a transaction cannot ask for the number of frames.
   const other = new DatabaseSync(path);
-  let log: number;
+  let frames: number;
   try {
-    log = countFrames(other).log;
+    frames = countFrames(other).all;
   } finally {
     other.close();
   }
   const readable = countReadableFrames(walPath);
-  if (readable >= log) return;
+  if (readable >= frames) return;
   throw new Error(
-    `its write-ahead log can be read only up to frame ${readable} of ${log}, because a sync has failed. Another process still has the file open: end all other processes on the file, and start the service again`,
+    `its write-ahead log can be read only up to frame ${readable} of ${frames}, because a sync has failed. Another process still has the file open: end all other processes on the file, and start the service again`,
   );
 }
 
 /** Counts the frames of the WAL, and those that were copied into the database file. Copies none. */
-function countFrames(database: DatabaseSync): { log: number; checkpointed: number } {
+function countFrames(database: DatabaseSync): { all: number; checkpointed: number } {
   const { log, checkpointed } = database.prepare('PRAGMA wal_checkpoint(NOOP)').get() ?? {};
-  return { log: Number(log), checkpointed: Number(checkpointed) };
+  return { all: Number(log), checkpointed: Number(checkpointed) };
 }
 
 /** Whether the WAL has many pages that were not copied into the database file yet. Copies none. */
 export function isWalLarge(database: DatabaseSync): boolean {
-  const { log, checkpointed } = countFrames(database);
-  return log - checkpointed >= CHECKPOINT_PAGES;
+  const { all, checkpointed } = countFrames(database);
+  return all - checkpointed >= CHECKPOINT_PAGES;
 }
 
 /**
