@@ -4,7 +4,7 @@ import { useLog } from '../../../test/support/log';
 import { UnavailableError } from '../errors/errors';
 import type { InsertOutcome } from '../plants.repository';
 import { DatabasePlantsRepository } from './database-plants.repository';
-import { type StoreDriver, StoreFailure } from './store-driver';
+import { type InsertResult, type StoreDriver, StoreFailure } from './store-driver';
 
 const SLOW_COMMIT_MS = 2000;
 const COMMIT_TIMEOUT_MS = 10_000;
@@ -15,7 +15,7 @@ const RECOVERY_MS = 1000;
 class ManualDriver implements StoreDriver {
   readonly name = 'the store';
   readonly maxBatches = 1;
-  readonly batches: PromiseWithResolvers<(InsertOutcome | StoreFailure)[]>[] = [];
+  readonly batches: PromiseWithResolvers<InsertResult[]>[] = [];
   probeCount = 0;
   private size = 0;
 
@@ -28,7 +28,7 @@ class ManualDriver implements StoreDriver {
     return Promise.resolve();
   }
 
-  commit(batch: readonly unknown[]): Promise<(InsertOutcome | StoreFailure)[]> {
+  commit(batch: readonly unknown[]): Promise<InsertResult[]> {
     this.size = batch.length;
     this.batches.push(Promise.withResolvers());
     return this.batches.at(-1)?.promise ?? Promise.reject(new Error());

@@ -4,7 +4,7 @@ import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
 import type { InsertOutcome } from '../plants.repository';
 import { type BatchEnd, GroupCommit } from './group-commit';
 import type { KeyedPlant } from './idempotency';
-import { type FailureReach, StoreFailure } from './store-driver';
+import { type FailureReach, type InsertResult, StoreFailure } from './store-driver';
 
 const COMMIT_TIMEOUT_MS = 10_000;
 /** The weight at which a batch is full. */
@@ -20,7 +20,7 @@ function createPlant(id: number, weight = 1): KeyedPlant {
 /** A batch that is in progress until the test ends it. */
 interface ManualBatch {
   readonly ids: readonly number[];
-  readonly succeed: (outcomes?: (InsertOutcome | StoreFailure)[]) => void;
+  readonly succeed: (outcomes?: InsertResult[]) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -31,9 +31,8 @@ function createGroupCommit(maxBatches = 1) {
   const commits = new GroupCommit({
     maxBatches,
     commit: (plants) => {
-      const { promise, resolve, reject } =
-        Promise.withResolvers<(InsertOutcome | StoreFailure)[]>();
-      const succeed = (outcomes = plants.map((): InsertOutcome | StoreFailure => 'created')) => {
+      const { promise, resolve, reject } = Promise.withResolvers<InsertResult[]>();
+      const succeed = (outcomes = plants.map((): InsertResult => 'created')) => {
         resolve(outcomes);
       };
       batches.push({ ids: plants.map(({ id }) => Number(id)), succeed, fail: reject });
@@ -292,7 +291,7 @@ describe('GroupCommit', () => {
 
     batches[0]?.succeed(['created']);
 
-    const failure = new StoreFailure('unknown', 'Error: 1 outcomes of 2 plants');
+    const failure = new StoreFailure('unknown', 'Error: 1 results of 2 plants');
     expect(await plants).toEqual(Array(2).fill({ status: 'rejected', reason: failure }));
     expect(ended).toEqual([{ size: 2, duration: 0, failure }]);
   });

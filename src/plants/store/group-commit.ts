@@ -2,8 +2,14 @@ import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
 import { textLength } from '../plant/plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './idempotency';
-import { type FailureReach, type StoreDriver, StoreFailure } from './store-driver';
+import {
+  type FailureReach,
+  type InsertResult,
+  type StoreDriver,
+  StoreFailure,
+} from './store-driver';
 import { SLOW_COMMIT_MS } from './store-health';
+import { SuspectIds } from './suspect-ids';
 
 /** The weight at which a batch is full. */
 const MAX_BATCH_WEIGHT = 1024;
@@ -16,16 +22,12 @@ const MAX_QUEUE_TIME_MS = 1000;
  * rejected. So each plant has its outcome within twice this time.
  */
 const COMMIT_TIMEOUT_MS = 10_000;
-/** How long an id goes alone after it was locked. */
-const LOCKED_TIME_MS = 10_000;
 
 /** The end of a batch, whether or not its plants still waited for it. */
 export interface BatchEnd extends EndedBatch {
   /** The failure of the batch, or that of its plants with the widest reach. Undefined if there is none. */
   readonly failure: StoreFailure | undefined;
 }
-
-type Outcome = InsertOutcome | StoreFailure;
 
 interface QueuedPlant {
   readonly plant: KeyedPlant;
@@ -40,7 +42,6 @@ interface Batch {
   readonly plants: readonly QueuedPlant[];
   /** Whether its ids were locked a moment ago. */
   readonly isSuspect: boolean;
-  state: 'committing' | 'timedOut' | 'ended';
 }
 
 /**
@@ -54,9 +55,8 @@ interface Batch {
  *   keeps its place, so that no other batch begins instead. It ends when the driver is done, perhaps never.
  * - `ended`: the observers know how, and its plants have their outcomes. Its place is free for the next batch.
  *
- * An id that was locked in the database becomes suspect: it waits for a lock of somebody else, and so do the plants of
- * its batch. Suspect ids share no batch with others, and only one batch of them commits at a time. An id is
- * suspect until a plant with it has another outcome, and for at most 10 seconds.
+ * Suspect ids, those that were locked a moment ago, share no batch with others, and only one batch of them commits at a
+ * time.
  *
  * The states of the queue:
  *
@@ -72,16 +72,17 @@ export class GroupCommit {
   readonly observers: ((batch: BatchEnd) => void)[] = [];
   private queue: QueuedPlant[] = [];
   private queueWeight = 0;
-  /** The batches that are committing or have timed out, in the order in which they began. */
-  private readonly batches = new Set<Batch>();
+  /** The batches that are committing, in the order in which they began. */
+  private readonly committing = new Set<Batch>();
+  /** The batches that have timed out, in the order in which they did. */
+  private readonly timedOut = new Set<Batch>();
   /** Whether a batch begins at the end of this turn of the event loop. */
   private isBatchScheduled = false;
   /** A moving average of durations in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
   /** When the latest batch ended that was not slow. */
   private lastPromptEnd = -Infinity;
-  /** The suspect ids, with the time until which they are. The oldest ones come first. */
-  private readonly suspects = new Map<bigint, number>();
+  private readonly suspects = new SuspectIds();
   private isClosed = false;
   private readonly settled: PromiseWithResolvers<void> = Promise.withResolvers();
 
@@ -129,11 +130,9 @@ export class GroupCommit {
    * stuck, the oldest plant of a batch that has timed out counts instead.
    */
   private get waitingSince(): number | undefined {
-    const { isStuck } = this;
-    for (const { state, plants } of this.batches) {
-      if (isStuck || state === 'committing') return plants[0]?.since;
-    }
-    return this.queue[0]?.since;
+    const [oldestBatch] = this.isStuck ? this.timedOut : this.committing;
+    const [oldest] = oldestBatch?.plants ?? this.queue;
+    return oldest?.since;
   }
 
   /** Closes the queue, and resolves when it is settled. A batch that has timed out may still be in progress. */
@@ -144,19 +143,11 @@ export class GroupCommit {
   }
 
   private get isStuck(): boolean {
-    return this.timedOutCount === this.driver.maxBatches;
-  }
-
-  private get timedOutCount(): number {
-    let count = 0;
-    for (const { state } of this.batches) {
-      if (state === 'timedOut') count++;
-    }
-    return count;
+    return this.timedOut.size === this.driver.maxBatches;
   }
 
   private get hasPlace(): boolean {
-    return this.batches.size < this.driver.maxBatches;
+    return this.committing.size + this.timedOut.size < this.driver.maxBatches;
   }
 
   /** Starts a batch at the end of this turn of the event loop, so that it includes all plants of the turn. */
@@ -170,37 +161,37 @@ export class GroupCommit {
   }
 
   private startBatches(): void {
-    this.forgetSuspects();
+    this.suspects.forgetExpired();
     while (this.queue.length > 0 && this.hasPlace) {
       const isSuspect = this.isSuspectNext();
       if (isSuspect === undefined) return;
-      void this.runBatch({ plants: this.takeBatch(isSuspect), isSuspect, state: 'committing' });
+      void this.runBatch({ plants: this.takeBatch(isSuspect), isSuspect });
     }
   }
 
   private async runBatch(batch: Batch): Promise<void> {
     const { plants } = batch;
-    this.batches.add(batch);
+    this.committing.add(batch);
     const start = performance.now();
     const timer = setTimeout(() => {
       this.timeOut(batch);
     }, COMMIT_TIMEOUT_MS);
 
-    const outcomes = await this.commit(plants);
+    const results = await this.commit(plants);
 
     clearTimeout(timer);
-    batch.state = 'ended';
-    this.batches.delete(batch);
+    this.committing.delete(batch);
+    this.timedOut.delete(batch);
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
     if (duration < SLOW_COMMIT_MS) this.lastPromptEnd = performance.now();
-    const end = { size: plants.length, duration, failure: findWidestFailure(outcomes) };
-    for (const observe of this.observers) observe(end);
-    this.recordSuspects(plants, outcomes);
+    const failure = findWidestFailure(results);
+    for (const observe of this.observers) observe({ size: plants.length, duration, failure });
+    if (failure || !this.suspects.isEmpty) this.recordSuspects(plants, results);
     // Has no effect on plants of a batch that has timed out.
-    outcomes.forEach((outcome, at) => {
-      if (outcome instanceof StoreFailure) plants[at]?.reject(outcome);
-      else plants[at]?.resolve(outcome);
+    results.forEach((result, at) => {
+      if (result instanceof StoreFailure) plants[at]?.reject(result);
+      else plants[at]?.resolve(result);
     });
 
     this.rejectOverdue();
@@ -209,12 +200,12 @@ export class GroupCommit {
     this.resolveIfSettled();
   }
 
-  /** Returns one outcome or failure per plant. */
-  private async commit(plants: readonly QueuedPlant[]): Promise<readonly Outcome[]> {
+  /** Returns one result per plant. */
+  private async commit(plants: readonly QueuedPlant[]): Promise<readonly InsertResult[]> {
     try {
-      const outcomes = await this.driver.commit(plants.map(({ plant }) => plant));
-      if (outcomes.length === plants.length) return outcomes;
-      throw new Error(`${outcomes.length} outcomes of ${plants.length} plants`);
+      const results = await this.driver.commit(plants.map(({ plant }) => plant));
+      if (results.length === plants.length) return results;
+      throw new Error(`${results.length} results of ${plants.length} plants`);
     } catch (error) {
       const failure = toStoreFailure(error);
       return plants.map(() => failure);
@@ -222,7 +213,8 @@ export class GroupCommit {
   }
 
   private timeOut(batch: Batch): void {
-    batch.state = 'timedOut';
+    this.committing.delete(batch);
+    this.timedOut.add(batch);
     rejectAll(batch.plants, new OutcomeUnknownError());
     this.rejectOverdue();
     this.resolveIfSettled();
@@ -238,41 +230,22 @@ export class GroupCommit {
   }
 
   private resolveIfSettled(): void {
-    const isSettled = this.queue.length === 0 && this.batches.size === this.timedOutCount;
+    const isSettled = this.queue.length === 0 && this.committing.size === 0;
     if (this.isClosed && isSettled) this.settled.resolve();
-  }
-
-  private isSuspect({ plant }: QueuedPlant): boolean {
-    return this.suspects.has(plant.id);
   }
 
   /** Whether the next batch is one of suspect ids; undefined if none can begin. */
   private isSuspectNext(): boolean | undefined {
-    if (this.suspects.size === 0) return false;
-    const hasSuspectBatch = [...this.batches].some(
-      ({ isSuspect, state }) => isSuspect && state === 'committing',
-    );
-    const next = this.queue.find((queued) => !hasSuspectBatch || !this.isSuspect(queued));
-    return next && this.isSuspect(next);
+    if (this.suspects.isEmpty) return false;
+    const hasSuspectBatch = [...this.committing].some(({ isSuspect }) => isSuspect);
+    const next = this.queue.find(({ plant }) => !hasSuspectBatch || !this.suspects.has(plant.id));
+    return next && this.suspects.has(next.plant.id);
   }
 
-  private recordSuspects(plants: readonly QueuedPlant[], outcomes: readonly Outcome[]): void {
-    const hasFailures = outcomes.some((outcome) => outcome instanceof StoreFailure);
-    if (this.suspects.size === 0 && !hasFailures) return;
-    plants.forEach(({ plant: { id } }, at) => {
-      const outcome = outcomes[at];
-      this.suspects.delete(id);
-      if (outcome instanceof StoreFailure && outcome.kind === 'locked') {
-        this.suspects.set(id, performance.now() + LOCKED_TIME_MS);
-      }
+  private recordSuspects(plants: readonly QueuedPlant[], results: readonly InsertResult[]): void {
+    plants.forEach(({ plant }, at) => {
+      this.suspects.record(plant.id, results[at]);
     });
-  }
-
-  private forgetSuspects(): void {
-    for (const [id, until] of this.suspects) {
-      if (until > performance.now()) return;
-      this.suspects.delete(id);
-    }
   }
 
   /** Takes the oldest plants whose ids are suspect, or those whose ids are not, until the batch is full. */
@@ -282,7 +255,7 @@ export class GroupCommit {
     let weight = 0;
     for (const queued of this.queue) {
       if (weight >= MAX_BATCH_WEIGHT) break;
-      if (this.isSuspect(queued) === isSuspect) {
+      if (this.suspects.has(queued.plant.id) === isSuspect) {
         weight += queued.weight;
         taken.push(queued);
       } else {
@@ -320,11 +293,11 @@ function toStoreFailure(error: unknown): StoreFailure {
 const WIDTHS: Readonly<Record<FailureReach, number>> = { batch: 1, store: 2, process: 3 };
 
 /** Finds the failure that says most about the store: of several, the first with the widest reach. */
-function findWidestFailure(outcomes: readonly Outcome[]): StoreFailure | undefined {
+function findWidestFailure(results: readonly InsertResult[]): StoreFailure | undefined {
   let widest: StoreFailure | undefined;
-  for (const outcome of outcomes) {
-    if (!(outcome instanceof StoreFailure)) continue;
-    if (!widest || WIDTHS[outcome.reach] > WIDTHS[widest.reach]) widest = outcome;
+  for (const result of results) {
+    if (!(result instanceof StoreFailure)) continue;
+    if (!widest || WIDTHS[result.reach] > WIDTHS[widest.reach]) widest = result;
   }
   return widest;
 }

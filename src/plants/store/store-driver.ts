@@ -57,6 +57,9 @@ export class StoreFailure extends OperatorError {
   }
 }
 
+/** What has become of one plant of a batch. */
+export type InsertResult = InsertOutcome | StoreFailure;
+
 /**
  * A database, as its repository uses it. The kind and the reach of a failure tell the repository what has happened. A
  * driver knows nothing of its repository.
@@ -78,10 +81,10 @@ export interface StoreDriver {
   open(signal: AbortSignal, onLost: (failure: StoreFailure) => void): Promise<void>;
 
   /**
-   * Commits plants together. Resolves to one outcome or failure each, in order.
+   * Commits plants together. Resolves to one result each, in order.
    * @throws StoreFailure when all of them failed
    */
-  commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | StoreFailure)[]>;
+  commit(batch: readonly KeyedPlant[]): Promise<readonly InsertResult[]>;
 
   /** Reads the plants of a range in id order. @throws StoreFailure when the store does not respond */
   read(range: PlantRange): Promise<Plant[]>;

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
-import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../idempotency';
-import { StoreFailure } from '../store-driver';
+import { type InsertResult, StoreFailure } from '../store-driver';
 import { classifyError, classifyInSession, type ErrorKind, toFailure } from './postgres.errors';
 import {
   findStored,
@@ -43,7 +42,7 @@ export async function insertBatch(
   batch: Rows,
   store: string,
   onLost: (error: unknown) => StoreFailure,
-): Promise<(InsertOutcome | StoreFailure)[]> {
+): Promise<InsertResult[]> {
   // A Map keeps the last of equal keys.
   const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
   // Sorted, so that batches with common ids cannot deadlock.

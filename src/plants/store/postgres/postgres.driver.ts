@@ -7,9 +7,8 @@ import { Logger } from '@nestjs/common';
 import { Client, type ClientBase, Pool, type PoolConfig } from 'pg';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
-import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../idempotency';
-import type { PlantRange, StoreDriver, StoreFailure } from '../store-driver';
+import type { InsertResult, PlantRange, StoreDriver, StoreFailure } from '../store-driver';
 import { insertBatch } from './insert-batch';
 import { toFailure } from './postgres.errors';
 import { prepareStore, findStore, type FoundStore, verifySession } from './postgres.schema';
@@ -84,7 +83,7 @@ export class PostgresDriver implements StoreDriver {
     }
   }
 
-  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
+  async commit(batch: readonly KeyedPlant[]): Promise<InsertResult[]> {
     try {
       return await this.run('commits', (session, onLost) =>
         insertBatch(session, batch, this.name, onLost),

@@ -9,6 +9,7 @@ import type { KeyedPlant } from '../idempotency';
 import {
   type FailureKind,
   type FailureReach,
+  type InsertResult,
   type PlantRange,
   type StoreDriver,
   StoreFailure,
@@ -84,7 +85,7 @@ export class SqliteDriver implements StoreDriver {
     logUpgrade(reply.value as number);
   }
 
-  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
+  async commit(batch: readonly KeyedPlant[]): Promise<InsertResult[]> {
     const request = { kind: 'commit', batch } as const;
     const outcomes = await this.request<(InsertOutcome | SqliteFailure)[]>(request);
     return outcomes.map((outcome) =>
