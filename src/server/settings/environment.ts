@@ -4,6 +4,7 @@ import {
   validateAuthOptions,
 } from '../../plants/auth/auth.options';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
+import { formatSystemError } from '../../plants/errors/system-error';
 import { lacksTls } from '../../plants/store/postgres/postgres.settings';
 import { matchKind, type StoreLocation } from '../../plants/store/store-location';
 import { isProduction } from '../../plants/environment';
@@ -97,5 +98,6 @@ export function formatForOperator(error: unknown, environment = process.env): un
   if (!(error instanceof Error)) return error;
   // The message of an error of the operating system or of SQLite is sufficient.
   const { syscall, code } = error as NodeJS.ErrnoException;
-  return syscall !== undefined || code === 'ERR_SQLITE_ERROR' ? error.message : error;
+  if (syscall !== undefined) return formatSystemError(error);
+  return code === 'ERR_SQLITE_ERROR' ? error.message : error;
 }
