@@ -20,7 +20,12 @@ export async function runCommand(args: readonly string[]): Promise<void> {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     // commander has printed its message. It also throws after printing the help or the version.
-    if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : 2);
+    if (error instanceof CommanderError) {
+      // An option stands first, so commander takes the command for an argument of the default command.
+      const isCommandLate = error.code === 'commander.excessArguments' && args[0]?.startsWith('-');
+      if (isCommandLate) console.error('Write the command before its options.');
+      process.exit(error.exitCode === 0 ? 0 : 2);
+    }
     // Otherwise the reader of the output has closed the pipe.
     if ((error as { code?: unknown }).code !== 'EPIPE') console.error(formatForOperator(error));
     process.exit(error instanceof UsageError ? 2 : 1);

@@ -59,6 +59,10 @@ describe('the command line', () => {
       'serve x',
       `error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.\n${help}`,
     ],
+    [
+      '--settings service.env check',
+      `error: too many arguments for 'serve'. Expected 0 arguments but got 1: check.\n${help}\nWrite the command before its options.`,
+    ],
     ['token creat', `error: unknown command 'creat'. The commands are: create.\n${help}`],
     ['token create', 'Pass the token file with --file, or set AUTH_TOKENS_FILE.'],
     [

@@ -17,6 +17,8 @@ describe('validateAuthOptions', () => {
   it.each<[string, ServiceAuthOptions]>([
     ['auth.issuer must be an https: URL', { ...ISSUER, issuer: ' https://id.example.org' }],
     ['auth.issuer must be an https: URL', { ...ISSUER, issuer: ['https://a', 'https://b\n'] }],
+    ['auth.issuer must be an https: URL', { ...ISSUER, issuer: [] }],
+    ['auth.audience must not be empty', { ...ISSUER, audience: [] }],
     ['auth.audience must not be empty', { ...ISSUER, audience: ' plants' }],
     ['auth.audience must not be empty', { ...ISSUER, audience: ['plants', ''] }],
     ['auth.scope must be scopes', { ...ISSUER, scope: '' }],

@@ -75,14 +75,15 @@ function validateIssuerOptions(
   const { audience, jwksUrl } = options;
   const errors: OptionError[] = [];
   // The claim `iss` must equal the issuer, so white space counts, although URL.parse() drops it at the ends.
-  if (!issuers.every((each) => isTrustworthyUrl(each) && !/[?#\s]/.test(each))) {
+  const areValid = issuers.every((each) => isTrustworthyUrl(each) && !/[?#\s]/.test(each));
+  if (!areValid || issuers.length === 0) {
     errors.push(createError('issuer', URL_RULE_FOR_ISSUERS));
   }
   errors.push(...findBlockedPorts('issuer', issuers));
 
   if (audience === undefined) {
     errors.push(createError('issuer', 'requires', 'audience'));
-  } else if ([audience].flat().some((each) => each === '' || each !== each.trim())) {
+  } else if (!isAudienceValid([audience].flat())) {
     errors.push(createError('audience', 'must not be empty or have white space at its ends'));
   }
 
@@ -104,6 +105,10 @@ function validateIssuerOptions(
     );
   }
   return errors;
+}
+
+function isAudienceValid(audiences: readonly string[]): boolean {
+  return audiences.length > 0 && audiences.every((each) => each !== '' && each === each.trim());
 }
 
 function findBlockedPorts(name: keyof ServiceAuthOptions, urls: readonly string[]): OptionError[] {
