@@ -10,12 +10,11 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard } from './auth/bearer.guard';
-import type { Caller } from './http/caller';
 import { ApiErrorResponses } from './http/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto } from './plant/plant.dto';
 import { CreateErrorFilter, ErrorFilter } from './http/error.filter';
 import {
-  CallerOfRequest,
+  callerOf,
   type HostRequest,
   HttpRequest,
   notesOf,
@@ -88,14 +87,13 @@ export class PlantsController {
     // `validateCustomDecorators` would validate the parameter as an instance of that class.
     @HttpRequest(NewPlantPipe) newPlant: Plant,
     @IdempotencyKey() idempotencyKey: string | undefined,
-    @CallerOfRequest() caller: Caller | undefined,
     @Req() request: HostRequest,
     @Res({ passthrough: true }) response: { header(name: string, value: string): unknown },
   ): Promise<PlantDto> {
     const notes = notesOf(request);
     // An unexpected error leaves this outcome. The lines below, or the filter, replace it.
     notes.outcome = 'unknown';
-    const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
+    const plant = await this.plants.create(newPlant, { idempotencyKey, caller: callerOf(notes) });
     notes.outcome = plant.isReplay ? 'replayed' : 'created';
     if (plant.isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
     // An instance, because interceptors of a host serialize it by the decorators of its class.

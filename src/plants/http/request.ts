@@ -34,6 +34,11 @@ export function notesOf(request: HostRequest): RequestNotes {
   return request.plantStore;
 }
 
+/** Returns the caller that the guard has noted; undefined if it noted none, or one without a name. */
+export function callerOf({ caller }: RequestNotes): Caller | undefined {
+  return typeof caller?.name === 'string' ? caller : undefined;
+}
+
 /** Returns the request of Node.js in a request of Fastify or Express. */
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
@@ -57,10 +62,14 @@ export function pathOf(target: string): string {
 export function headerValues({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   const value = headers[name];
   if (value === undefined || rawHeaders.length === 0) return [value ?? []].flat();
-  return rawHeaders.filter((_, at) => {
-    const header = at % 2 === 1 ? rawHeaders[at - 1] : undefined;
-    return header?.length === name.length && header.toLowerCase() === name;
-  });
+  const values: string[] = [];
+  // Names and values take turns.
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const header = rawHeaders[at];
+    if (header?.length !== name.length || header.toLowerCase() !== name) continue;
+    values.push(rawHeaders[at + 1] ?? '');
+  }
+  return values;
 }
 
 /** `@ParsesRawBody(true)` marks a route that parses `rawBody` itself, so that no parser of JSON needs to run before. */
@@ -73,9 +82,3 @@ export const InsertsPlants = Reflector.createDecorator<boolean>();
 export const HttpRequest = createParamDecorator((_: unknown, context) =>
   context.switchToHttp().getRequest<HostRequest>(),
 );
-
-/** Passes the caller that the guard has noted; undefined if it noted none, or one without a name. */
-export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
-  const { caller } = notesOf(context.switchToHttp().getRequest<HostRequest>());
-  return typeof caller?.name === 'string' ? caller : undefined;
-});
