@@ -80,7 +80,7 @@ it.each(['transaction', 'session'])(
   },
 );
 
-it('ends the wait for a locked row by the settings of the role, in transaction mode', async () => {
+it('has the lock_timeout of its role, and rejects only the locked row, in transaction mode', async () => {
   await postgres.execute("ALTER ROLE postgres SET lock_timeout = '700ms'");
   const port = await findFreePort();
   const proxy = startPooler(port, 'transaction');
