@@ -1,6 +1,8 @@
 /**
  * Undocumented behavior of PostgreSQL (tested with 18): which of its routines emits a warning. The text of a warning is
- * translated, and its code is mostly 01000, so nothing else tells warnings apart. A warning of an unknown routine counts.
+ * translated, and its code is mostly 01000, so nothing else tells warnings apart. A warning of an unknown routine
+ * counts. The names of the routines that number transactions are those of its source, `varsup.c` and `multixact.c`: no
+ * test brings a server so far that they warn.
  */
 
 /** Routines whose warnings do not concern the commit. */
