@@ -22,7 +22,7 @@
  * - The listener of a request has run the first hooks of Fastify when it returns, so {@link Connections.validate} is
  *   called before the event of the next request.
  * - The responses are sent in the order of their requests. Each emits `close` when it has been sent, after those before
- *   it. If the connection breaks, those that wait for others may emit no `close`.
+ *   it.
  *
  * It also depends on undocumented behavior of Node.js: `parser.onIncoming` creates each request and its response, which
  * stay in memory until the next turn of the event loop; a listener for `data` of a connection passes the bytes to the
@@ -59,9 +59,6 @@ const END_LIMIT_MS = 30_000;
 /** The maximum number of requests in progress on a connection. Node.js handles a whole segment before it pauses. */
 const MAX_REQUESTS_PER_CONNECTION = 64;
 
-/** Beyond this number of requests in progress on all connections, one that sends a second request is closed at once. */
-const MAX_REQUESTS_IN_PROGRESS = 1024;
-
 /** The errors for codes of `clientError`. Other codes of the HTTP parser mean a malformed request. */
 const CLIENT_ERRORS: Readonly<Record<string, ErrorKind>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'requestTimeout',
@@ -84,14 +81,13 @@ interface Connection {
   readonly pending: ServerResponse[];
   /** The response to the last request, until both are complete. */
   last: ServerResponse | undefined;
-  /** Counts a response as sent. One function per connection: one per request would cost CPU time. */
+  /** Forgets the response that was sent. One function per connection: one per request would cost CPU time. */
   readonly release: () => void;
 }
 
 /** Limits the requests in progress on each connection, and responds to what Node's HTTP parser rejects. */
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
-  private total = 0;
 
   constructor(private readonly recorder: Recorder) {}
 
@@ -103,20 +99,14 @@ export class Connections {
       const connection = this.connections.get(socket) ?? this.add(socket);
       if (connection.state !== 'open') return;
       const { pending } = connection;
-      const previous = pending.at(-1);
-      if (previous && this.total >= MAX_REQUESTS_IN_PROGRESS) {
-        // Thousands of connections that stayed open for their responses would need too much memory.
-        discardRequests(socket);
-        socket.destroy();
-        return;
-      }
-      if (previous && pending.length >= MAX_REQUESTS_PER_CONNECTION) {
-        this.endAfter(connection, previous, new UnavailableError());
+      // Undefined unless as many requests are in progress as are allowed.
+      const lastAllowed = pending[MAX_REQUESTS_PER_CONNECTION - 1];
+      if (lastAllowed) {
+        this.endAfter(connection, lastAllowed, new UnavailableError());
         return;
       }
       connection.last = response;
       pending.push(response);
-      this.total++;
       response.on('close', connection.release);
       // Node.js drops the rest of the segment, so the next one may begin in the middle of a body.
       if (request.headers.upgrade !== undefined) this.endAfter(connection, response);
@@ -126,19 +116,13 @@ export class Connections {
 
   private add(socket: Socket): Connection {
     const release = (): void => {
-      if (!pending.shift()) return;
-      this.total--;
+      pending.shift();
       // Keeping the last response of each connection would take a tenth of the CPU time.
       if (pending.length === 0 && connection.last?.req.complete) connection.last = undefined;
     };
     const pending: ServerResponse[] = [];
     const connection: Connection = { socket, state: 'open', pending, last: undefined, release };
     this.connections.set(socket, connection);
-    socket.once('close', () => {
-      // Not every response that waits emits `close`.
-      this.total -= pending.length;
-      pending.length = 0;
-    });
     return connection;
   }
 
