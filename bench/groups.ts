@@ -3,6 +3,7 @@ import { batchingFastify, fastify, plantStore, typeOrm } from './contestants';
 import { type Growth, measureGrowth } from './growth';
 import { latencyAtFixedRates } from './latency';
 import { neighbors } from './neighbors';
+import { newConnections } from './new-connections';
 import { products } from './products';
 import { race, type Run, start, stop, underLoad } from './race';
 import type { Table } from './report';
@@ -57,6 +58,12 @@ export const groups: Readonly<Record<string, Group>> = {
     kind: 'variants',
     note: 'All rows have 64 connections. Rejected plants count as requests. The client that retries the locked id does not.',
     measure: neighbors,
+  },
+
+  'New connections under load': {
+    figures: PEER_FIGURES,
+    note: 'While 1,024 connections are busy, a new one is opened every 20 ms. The latencies are those of new connections, from the connection request to the first byte of the response. The rate is that of the busy ones.',
+    measure: newConnections,
   },
 
   'Products on SQLite': productGroup('sqlite'),
