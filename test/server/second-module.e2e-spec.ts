@@ -168,8 +168,8 @@ describe('a module beside PlantsModule', () => {
   it('is in the OpenAPI document, with the errors and the security of every route', async () => {
     const { paths } = (await application.app.inject('/openapi.json')).json<OpenAPIObject>();
 
-    expect(Object.keys(paths).sort()).toEqual([
-      '/plants',
+    const ownPaths = Object.keys(paths).filter((path) => path.startsWith('/seeds'));
+    expect(ownPaths.sort()).toEqual([
       '/seeds',
       '/seeds/{id}',
       '/seeds/{id}/broken',
