@@ -8,6 +8,8 @@ import { type InsertResult, type StoreDriver, StoreFailure } from './store-drive
 
 const SLOW_COMMIT_MS = 2000;
 const COMMIT_TIMEOUT_MS = 10_000;
+/** How often the repository checks the store. */
+const CHECK_INTERVAL_MS = 500;
 /** How long a store that works again takes to become ready. */
 const RECOVERY_MS = 1000;
 
@@ -143,6 +145,23 @@ describe('DatabasePlantsRepository', () => {
     expect(repository.isReady()).toBe(true);
     expect(lines).toEqual([]);
   });
+
+  it.each(['row', 'locked'] as const)(
+    'probes once, at the next check, after plants with the failure %s',
+    async (kind) => {
+      for (let count = 0; count < 3; count++) {
+        await insert();
+        await driver.end(new StoreFailure(kind, 'rejected'));
+      }
+      expect(driver.probeCount).toBe(0);
+
+      await passTime(CHECK_INTERVAL_MS);
+      expect(driver.probeCount).toBe(1);
+
+      await passTime(CHECK_INTERVAL_MS);
+      expect(driver.probeCount).toBe(1);
+    },
+  );
 });
 
 const FAILURES = {

@@ -15,6 +15,8 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits: GroupCommit;
   private readonly health: StoreHealth;
   private timer: NodeJS.Timeout | undefined;
+  /** Whether the database has rejected plants since the last check. */
+  private isProbeDue = false;
 
   constructor(private readonly driver: StoreDriver) {
     super();
@@ -101,16 +103,25 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
 
   /** Tells the health of each batch that failed, whether or not its plants still waited for it. */
   private reportFailure(failure: StoreFailure): void {
-    // If a batch alone has failed, the store may work all the same.
-    if (failure.reach === 'batch') void this.health.probe();
-    else this.health.recordFailure(failure);
+    const { kind, reach } = failure;
+    if (reach !== 'batch') this.health.recordFailure(failure);
+    // The store may work all the same. Thousands of plants may be rejected, and a probe opens a session.
+    else if (kind === 'row' || kind === 'locked') this.isProbeDue = true;
+    // A session is lost. If the store is, too, the next plants must not wait for it.
+    else void this.health.probe();
   }
 
   private checkHealth(): void {
     const { stalledSince } = this.commits;
     const isSlow = stalledSince !== undefined && performance.now() - stalledSince >= SLOW_COMMIT_MS;
-    if (isSlow) this.health.recordFailure(createSlowFailure(this.driver));
-    else void this.health.recover();
+    if (isSlow) {
+      this.health.recordFailure(createSlowFailure(this.driver));
+    } else if (this.isProbeDue) {
+      this.isProbeDue = false;
+      void this.health.probe();
+    } else {
+      void this.health.recover();
+    }
   }
 
   private read(range: PlantRange): Promise<Plant[]> {
