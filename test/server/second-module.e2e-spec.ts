@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { AppModule } from '../../src/app.module';
 import { PlantsRepository } from '../../src/plants';
+import { StandardOutput } from '../../src/server/monitoring/standard-output';
 import { AUTHORIZED, JSON_HEADERS, TestApplication } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { readMetric } from '../support/metrics';
@@ -231,5 +232,27 @@ describe('a module beside PlantsModule, with every setting', () => {
 
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
+  });
+});
+
+describe('the access log of a module beside PlantsModule', () => {
+  const application = TestApplication.use({ ACCESS_LOG: 'true', LOG_LEVEL: 'info' });
+
+  it('has one line for each request, whatever its outcome', async () => {
+    const write = jest.spyOn(StandardOutput.prototype, 'write').mockReturnValue(undefined);
+
+    const create = { method: 'POST', url: '/seeds', headers: JSON_HEADERS } as const;
+    await application.app.inject({ ...create, payload: SEED });
+    await application.app.inject({ ...create, payload: '{' });
+    await application.app.inject({ url: '/seeds/1/leaf', headers: AUTHORIZED });
+    await application.app.inject({ method: 'PATCH', url: '/seeds', headers: AUTHORIZED });
+
+    const lines = write.mock.calls.map(([line]) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ method, path, status, error }) => [method, path, status, error])).toEqual([
+      ['POST', '/seeds', 201, undefined],
+      ['POST', '/seeds', 400, errorNumbers.notJson],
+      ['GET', '/seeds/1/leaf', 404, errorNumbers.notFound],
+      ['PATCH', '/seeds', 405, errorNumbers.methodNotAllowed],
+    ]);
   });
 });
