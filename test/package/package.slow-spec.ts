@@ -15,9 +15,9 @@ describe.each([
       .split('\n')
       .map((file) => file.replace(/^package\//, ''));
 
-    expect(files.filter((file) => !expected.test(file) || /spec|test|program/.test(file))).toEqual(
-      [],
-    );
+    expect(
+      files.filter((file) => !expected.test(file) || /[.]spec[.]|test|program/.test(file)),
+    ).toEqual([]);
   });
 
   it.each(['publint --strict', `attw --profile ${profile}`])('passes %s', (command) => {
