@@ -15,7 +15,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits: GroupCommit;
   private readonly health: StoreHealth;
   private timer: NodeJS.Timeout | undefined;
-  /** Whether the database has rejected plants since the last check. */
+  /** Whether plants were rejected or locked since the last check. */
   private isProbeDue = false;
 
   constructor(private readonly driver: StoreDriver) {
@@ -105,9 +105,9 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   private reportFailure(failure: StoreFailure): void {
     const { kind, reach } = failure;
     if (reach !== 'batch') this.health.recordFailure(failure);
-    // The store may work all the same. Thousands of plants may be rejected, and a probe opens a session.
+    // The store may work all the same. A probe for each of many plants would slow others down: it opens a session.
     else if (kind === 'row' || kind === 'locked') this.isProbeDue = true;
-    // A session is lost. If the store is, too, the next plants must not wait for it.
+    // A session is lost. If the store is lost, too, a probe at once keeps further batches from failing.
     else void this.health.probe();
   }
 

@@ -80,8 +80,8 @@ export class GroupCommit {
   private isBatchScheduled = false;
   /** A moving average of durations in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
-  /** When the latest batch ended that was not slow. */
-  private lastPromptEnd = -Infinity;
+  /** When the latest batch ended that was not slow, by `performance.now()`, which begins with 0. */
+  private lastPromptEnd = 0;
   private readonly suspects = new SuspectIds();
   private isClosed = false;
   private readonly settled: PromiseWithResolvers<void> = Promise.withResolvers();
@@ -163,8 +163,9 @@ export class GroupCommit {
   private startBatches(): void {
     this.suspects.forgetExpired();
     while (this.queue.length > 0 && this.hasPlace) {
-      const isSuspect = this.isSuspectNext();
-      if (isSuspect === undefined) return;
+      const next = this.findNext();
+      if (!next) return;
+      const isSuspect = this.suspects.has(next.plant.id);
       void this.runBatch({ plants: this.takeBatch(isSuspect), isSuspect });
     }
   }
@@ -234,12 +235,10 @@ export class GroupCommit {
     if (this.isClosed && isSettled) this.settled.resolve();
   }
 
-  /** Whether the next batch is one of suspect ids; undefined if none can begin. */
-  private isSuspectNext(): boolean | undefined {
-    if (this.suspects.isEmpty) return false;
-    const hasSuspectBatch = [...this.committing].some(({ isSuspect }) => isSuspect);
-    const next = this.queue.find(({ plant }) => !hasSuspectBatch || !this.suspects.has(plant.id));
-    return next && this.suspects.has(next.plant.id);
+  /** Finds the oldest plant that a batch may contain now. Suspect ids wait while a batch of them commits. */
+  private findNext(): QueuedPlant | undefined {
+    const mustSuspectsWait = [...this.committing].some(({ isSuspect }) => isSuspect);
+    return this.queue.find(({ plant }) => !mustSuspectsWait || !this.suspects.has(plant.id));
   }
 
   private recordSuspects(plants: readonly QueuedPlant[], results: readonly InsertResult[]): void {
