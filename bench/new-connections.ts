@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { batchingFastify, plantStore } from './contestants';
 import { type Run, start, stop } from './race';
@@ -38,12 +38,20 @@ async function measureWaits(server: Server, duration: number): Promise<Turn> {
   return { rate, p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** Returns the milliseconds until the first byte of a response arrives. Any response counts. */
+/**
+ * Returns the milliseconds until the first byte of a response arrives. Any response counts.
+ * @throws Error when the connection ends without one
+ */
 async function measureWait(port: number): Promise<number> {
   const began = performance.now();
-  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  const socket = connect(port, '127.0.0.1');
   socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+  await Promise.race([once(socket, 'data'), rejectAtEnd(socket)]);
   socket.destroy();
   return performance.now() - began;
+}
+
+async function rejectAtEnd(socket: Socket): Promise<never> {
+  await once(socket, 'end');
+  throw new Error('A new connection ended without a response.');
 }
