@@ -21,7 +21,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   } catch (error) {
     // commander has printed its message. It also throws after printing the help or the version.
     if (error instanceof CommanderError) {
-      // An option stands first, so commander takes the command for an argument of the default command.
+      // Behind an option, commander takes the command for an argument of the default command.
       const isCommandLate = error.code === 'commander.excessArguments' && args[0]?.startsWith('-');
       if (isCommandLate) console.error('Write the command before its options.');
       process.exit(error.exitCode === 0 ? 0 : 2);

@@ -12,7 +12,7 @@ import { requireFile } from './new-file';
 import { isReadOnlyStore, readPages } from './sqlite.maintenance';
 import { UsageError } from './usage.error';
 
-/** What to do if the store does not exist. */
+/** The advice to an operator whose store does not exist. */
 export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existing store.';
 
 type Pages = AsyncIterable<readonly Plant[]> | Iterable<readonly Plant[]>;

@@ -1,4 +1,4 @@
-/** What `importLines` does when a repository rejects plants, and how it reads its input. */
+/** Tests how `importLines` reads its input, and handles the plants that a repository rejects. */
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { importLines } from './import.command';

@@ -1,4 +1,4 @@
-/** What `writeNewFile` leaves under the name of a file. */
+/** Tests which files `writeNewFile` leaves behind. */
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

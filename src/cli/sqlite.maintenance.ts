@@ -27,7 +27,7 @@ const PAGE_LENGTH = 1000;
  */
 export const IMMUTABLE = '?immutable=1';
 
-/** What {@link copySqlite} copies. */
+/** The files that {@link copySqlite} reads and writes. */
 export interface CopyRequest {
   /** The path of a database. */
   readonly from: string;

@@ -20,7 +20,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { makeFolder, removeFolder } from '../support/folder';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { CLI_PATH, CommandProcess, plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
-import { describeOnLinux, run as runProgram, type RunResult, shell } from '../support/run';
+import {
+  describeAsRoot,
+  describeOnLinux,
+  run as runProgram,
+  type RunResult,
+  shell,
+} from '../support/run';
 import { memoryFolder } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
 import { checkIntegrity, execute, lockDatabase, query, readPlants } from '../support/sqlite';
@@ -224,8 +230,7 @@ describe('backup and restore', () => {
   });
 
   // Root is needed to become another user.
-  const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
-  describeAsRoot('restore by a member of the group', () => {
+  describeAsRoot(() => {
     it('keeps group and mode of the replaced file, also if a killed restore has left it two names', async () => {
       copyBackup();
       for (const path of [dirname(home.file), home.file]) chownSync(path, 10_003, 10_002);

@@ -1,4 +1,4 @@
-/** What the contract of a repository does not say about PostgreSQL, from npm: schemas, batches, standbys, settings. */
+/** Tests the schemas, batches, standbys and settings of PostgreSQL, from npm, beyond the contract of a repository. */
 import { hash } from 'node:crypto';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, type PoolConfig, types } from 'pg';

@@ -10,6 +10,7 @@ import { describeRepository, type StoreUnderTest } from './repository.contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { useLog } from '../support/log';
+import { describeAsRoot } from '../support/run';
 import { execute, lockDatabase, query } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
 import { until } from '../support/until';
@@ -165,8 +166,7 @@ describe('the SQLite repository', () => {
   });
 
   // Only root can give a file to another user.
-  const describeAsRoot = process.getuid?.() === 0 ? describe : describe.skip;
-  describeAsRoot('opened by root', () => {
+  describeAsRoot(() => {
     it('gives all files that root creates to the owner of the directory', async () => {
       const directory = join(folder, 'owned');
       const path = join(directory, 'plants.db');

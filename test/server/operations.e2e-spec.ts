@@ -1,4 +1,4 @@
-/** What an operator sees of the service: health, metrics, limits. */
+/** Tests health, metrics and limits, as an operator sees them. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

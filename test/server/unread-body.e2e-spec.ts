@@ -8,7 +8,7 @@ import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { exchange, openConnection, readResponses } from '../support/wire';
 
-/** What happens to a body that the service does not want, and when a client is asked to send one. */
+/** Tests that unwanted bodies are discarded, and when a client is asked to send one. */
 
 const AUTHORIZED = `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 const FERN = '{"id":1,"name":"Fern"}';

@@ -40,6 +40,12 @@ export function describeOnLinux(tests: () => void): void {
   else describe.skip('on Linux, which this machine does not run', tests);
 }
 
+/** Describes tests that need the rights of root. Other users skip them, and the name says so. */
+export function describeAsRoot(tests: () => void): void {
+  if (process.getuid?.() === 0) describe('as root', tests);
+  else describe.skip('as root, which this user is not', tests);
+}
+
 /**
  * Describes tests that need a program that npm cannot install. If it is missing, skips them and says so in the name.
  * In CI, they run in any case, so that they fail instead.

@@ -2,7 +2,7 @@ import { openSync } from 'node:fs';
 import { constants } from 'node:os';
 import { formatSystemError } from './system-error';
 
-/** What Node.js throws if opening a file exceeds a quota. */
+/** Creates the error that Node.js throws if opening a file exceeds a quota. */
 function createQuotaError(path?: string): Error {
   const message = `Unknown system error -122: Unknown system error -122, open '${path}'`;
   const details = { errno: -constants.errno.EDQUOT, code: 'Unknown system error -122' };

@@ -1,4 +1,4 @@
-/** Which `traceparent` a line of the log repeats. */
+/** Tests which `traceparent` a line of the log repeats. */
 import type { IncomingMessage } from 'node:http';
 import { requestFields } from './failure-log';
 

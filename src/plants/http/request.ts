@@ -63,7 +63,7 @@ export function headerValues({ headers, rawHeaders }: IncomingMessage, name: str
   const value = headers[name];
   if (value === undefined || rawHeaders.length === 0) return [value ?? []].flat();
   const values: string[] = [];
-  // Names and values take turns.
+  // It contains names and values alternately.
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const header = rawHeaders[at];
     if (header?.length !== name.length || header.toLowerCase() !== name) continue;

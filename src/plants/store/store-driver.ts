@@ -57,7 +57,7 @@ export class StoreFailure extends OperatorError {
   }
 }
 
-/** What has become of one plant of a batch. */
+/** The result of inserting one plant of a batch. */
 export type InsertResult = InsertOutcome | StoreFailure;
 
 /**

@@ -4,8 +4,8 @@ import { type InsertResult, StoreFailure } from './store-driver';
 const SUSPECT_TIME_MS = 10_000;
 
 /**
- * The ids that were locked in the database a moment ago. Each waits for a lock of somebody else, and so do the plants of
- * its batch. An id is suspect until a plant with it has another outcome, and for at most 10 seconds.
+ * The ids that were locked in the database a moment ago. An insert of one waits for a lock of somebody else, and delays
+ * its whole batch. An id is suspect until a plant with it has another outcome, and for at most 10 seconds.
  */
 export class SuspectIds {
   /** The time until which each id is suspect, by `performance.now()`. The oldest ones come first. */
@@ -19,7 +19,7 @@ export class SuspectIds {
     return this.endTimes.has(id);
   }
 
-  /** Learns from what has become of a plant with this id. */
+  /** Records the result of a plant with this id. */
   record(id: bigint, result: InsertResult | undefined): void {
     this.endTimes.delete(id);
     if (result instanceof StoreFailure && result.kind === 'locked') {

@@ -1,4 +1,4 @@
-/** What a session of SQLite writes, and how it recognizes its files. */
+/** Tests how a session of SQLite writes, and recognizes its files. */
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../../../test/support/folder';

@@ -24,9 +24,9 @@ const path = workerData as string;
 /** After how many plants the size of the WAL is measured: doing it for every commit would take 4% of the CPU time. */
 const PLANTS_PER_MEASUREMENT = 250;
 
-/** What most failures mean: the next request may succeed. */
+/** The outcome of most failures. The next request may succeed. */
 const NOT_STORED = { kind: 'notStored', reach: 'store' } as const;
-/** What a failure means after which the file must not be used again. */
+/** The outcome of a failure after which the file must not be used again. */
 const FINAL = { kind: 'unknown', reach: 'process' } as const;
 
 /** Whether a COMMIT has begun and its result is not known. */
