@@ -1,4 +1,4 @@
-import type { Client, PoolConfig } from 'pg';
+import { Client, type PoolConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { openRepository } from '../../src/plants/store/stores';
@@ -13,6 +13,8 @@ const OTHERS = 300;
 
 /** Selects the sessions of the repository. */
 const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
+
+const TERMINATE = OWN.replace('pid', 'pg_terminate_backend(pid)');
 
 /**
  * Needs a real PostgreSQL server. While one row, session or setting makes trouble, clients store other plants all the
@@ -32,6 +34,7 @@ describe('the PostgreSQL repository stores other plants', () => {
     blocker = await server.connect();
   });
   afterEach(async () => {
+    jest.restoreAllMocks();
     await blocker.end();
     await repository.onApplicationShutdown();
     await server.execute(
@@ -115,7 +118,7 @@ describe('the PostgreSQL repository stores other plants', () => {
     };
     const clients = Array.from({ length: 16 }, (_, at) => runClient(BigInt(at) * 100_000n));
     while (lost < 5) {
-      await server.execute(`${OWN.replace('pid', 'pg_terminate_backend(pid)')} LIMIT 1`);
+      await server.execute(`${TERMINATE} LIMIT 1`);
       await insert(BigInt(-1 - lost)).catch(() => undefined);
       expect(repository.isReady()).toBe(true);
       lost++;
@@ -130,6 +133,42 @@ describe('the PostgreSQL repository stores other plants', () => {
     const after = await server.execute(OWN);
     expect(after.length).toBeLessThanOrEqual(5);
     expect(before.size).toBeGreaterThan(0);
+  });
+
+  /** Terminates the first session that runs a statement, instead of that statement. Returns how many it was. */
+  function terminateOnce(statement: string): () => number {
+    const query = Reflect.get(Client.prototype, 'query') as (...parameters: unknown[]) => unknown;
+    let count = 0;
+    jest.spyOn(Client.prototype, 'query').mockImplementation(function (
+      this: Client,
+      ...parameters: unknown[]
+    ) {
+      if (count > 0 || !String(parameters[0]).includes(statement)) {
+        return query.apply(this, parameters);
+      }
+      count++;
+      return query.call(this, 'SELECT pg_terminate_backend(pg_backend_pid())');
+    });
+    return () => count;
+  }
+
+  it('while a session is terminated before it is ready for use', async () => {
+    const terminated = terminateOnce('pg_attribute');
+    await server.execute(TERMINATE);
+
+    await storeOthers(() => terminated() > 0);
+
+    expect(terminated()).toBe(1);
+  });
+
+  it('while the session of a probe is terminated', async () => {
+    await server.execute("ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'Weed')");
+    const terminated = terminateOnce('SAVEPOINT probe');
+    await outcomeOf(1n, 'Weed');
+
+    await storeOthers(() => terminated() > 0);
+
+    expect(terminated()).toBe(1);
   });
 
   it.each([

@@ -4,7 +4,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { Client, type ClientBase, Pool, type PoolConfig } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type DatabaseError,
+  Pool,
+  type PoolClient,
+  type PoolConfig,
+} from 'pg';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
 import type { KeyedPlant } from '../idempotency';
@@ -25,6 +32,9 @@ const CLOSE_TIMEOUT_MS = 1000;
  * stored 1.08 to 1.98 times as many plants per second as one: the longer a sync takes, the more.
  */
 const MAX_SESSIONS = 4;
+
+/** SQLSTATE `admin_shutdown`: somebody has terminated the session, or the server shuts down. */
+const TERMINATED = '57P01';
 
 /** The sessions that are used while the store is open. Many reads at once cannot take the sessions of commits. */
 interface Sessions {
@@ -106,10 +116,12 @@ export class PostgresDriver implements StoreDriver {
     const { sessions } = this;
     try {
       if (!sessions) throw this.failure;
-      await withSession(sessions.settings, async (session) => {
-        await verifySession(session, this.store);
-        await probe(session);
-      });
+      await retryIfTerminated(() =>
+        withSession(sessions.settings, async (session) => {
+          await verifySession(session, this.store);
+          await probe(session);
+        }),
+      );
     } catch (error) {
       throw this.fail(error, sessions);
     }
@@ -176,7 +188,7 @@ export class PostgresDriver implements StoreDriver {
   /** Runs statements in a session, which is closed if they fail or report that it is lost. */
   private async run<T>(use: 'commits' | 'reads', work: Work<T>): Promise<T> {
     if (!this.sessions) throw this.failure;
-    const session = await this.sessions[use].connect();
+    const session = await takeSession(this.sessions[use]);
     let isLost = false;
     const onLost = (error: unknown): StoreFailure => {
       isLost = true;
@@ -193,9 +205,24 @@ export class PostgresDriver implements StoreDriver {
   }
 }
 
+/** Takes an idle session of a pool, or opens a new one. */
+function takeSession(pool: Pool): Promise<PoolClient> {
+  return retryIfTerminated(() => pool.connect());
+}
+
 /** Opens a session of a pool, unless it has an idle one. */
 async function ensureSession(pool: Pool): Promise<void> {
-  (await pool.connect()).release();
+  (await takeSession(pool)).release();
+}
+
+/** Uses a new session, and another one if it is terminated: that says nothing about the store. */
+async function retryIfTerminated<T>(useSession: () => Promise<T>): Promise<T> {
+  try {
+    return await useSession();
+  } catch (error) {
+    if ((error as Partial<DatabaseError>).code !== TERMINATED) throw error;
+    return useSession();
+  }
 }
 
 /** Names a server for logs. */
