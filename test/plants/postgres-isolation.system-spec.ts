@@ -155,8 +155,9 @@ describe('the PostgreSQL repository stores other plants', () => {
   it('while a session is terminated before it is ready for use', async () => {
     const terminated = terminateOnce('pg_attribute');
     await server.execute(TERMINATE);
+    await until(() => terminated() > 0);
 
-    await storeOthers(() => terminated() > 0);
+    await storeOthers();
 
     expect(terminated()).toBe(1);
   });
@@ -165,8 +166,9 @@ describe('the PostgreSQL repository stores other plants', () => {
     await server.execute("ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'Weed')");
     const terminated = terminateOnce('SAVEPOINT probe');
     await outcomeOf(1n, 'Weed');
+    await until(() => terminated() > 0);
 
-    await storeOthers(() => terminated() > 0);
+    await storeOthers();
 
     expect(terminated()).toBe(1);
   });

@@ -15,8 +15,8 @@ const MAX_ATTEMPTS = 10;
 /** How long a batch may search for its locked rows. After the longest statement, it still ends before it times out. */
 const SEARCH_TIME_MS = 2500;
 /**
- * How many rows are inserted one by one in a transaction, each with a savepoint. PostgreSQL keeps so many
- * subtransactions of a session in shared memory, where others find them fast (documentation, 67.3 Subtransactions).
+ * How many rows are inserted one by one in a transaction, each in a subtransaction. PostgreSQL keeps so many of a
+ * session in shared memory, where others find them fast (documentation, 67.3 Subtransactions).
  */
 const MAX_ROWS_ONE_BY_ONE = 64;
 
@@ -141,15 +141,14 @@ async function insertOneByOne(
   outcomes: RowOutcomes,
 ): Promise<Rows> {
   try {
-    const { inserted, failed } = await insertEachOrGiveUp(session, rows);
-    for (const id of inserted) outcomes.set(id, 'created');
-    const rest: KeyedPlant[] = [];
-    for (const { plant, error } of failed) {
-      const kind = classifyError(error);
-      if (kind === 'row') outcomes.set(plant.id, toFailure(store, error, kind));
-      else rest.push(plant);
+    const rest = new Set<bigint>();
+    for (const { id, isInserted, error } of await insertEachOrGiveUp(session, rows)) {
+      const kind = error && classifyError(error);
+      if (isInserted) outcomes.set(id, 'created');
+      else if (kind === 'row') outcomes.set(id, toFailure(store, error, kind));
+      else if (kind) rest.add(id);
     }
-    return rest;
+    return rows.filter(({ id }) => rest.has(id));
   } catch (error) {
     const kind = await classifyInSession(error, session);
     if (kind !== 'unknown') return rows;

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
+import { type ClientBase, DatabaseError, type QueryConfig } from 'pg';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -28,6 +28,46 @@ const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 /** Begins a transaction that does not wait: its statements fail soon if a row is locked, or takes long. */
 const BEGIN_IMPATIENT =
   "BEGIN; SET LOCAL lock_timeout = '30ms'; SET LOCAL statement_timeout = '100ms'";
+
+/** Begins a transaction that inserts plants one by one, and so may take longer. */
+const BEGIN_EACH = "BEGIN; SET LOCAL lock_timeout = '30ms'; SET LOCAL statement_timeout = '500ms'";
+
+/** A DO block has neither parameters nor a result. Settings that end with the transaction serve as both. */
+const WRITE_EACH = "SELECT FROM set_config('plant_store.plants', $1, true)";
+const READ_EACH = "SELECT current_setting('plant_store.results') AS results";
+
+/** Inserts each plant in a block of its own (a subtransaction): an error undoes this block, and the next one follows. */
+const INSERT_EACH = `
+  DO $$
+  DECLARE
+    plant record;
+    violated text;
+    results jsonb := '[]';
+  BEGIN
+    FOR plant IN
+      SELECT * FROM json_to_recordset(current_setting('plant_store.plants')::json)
+      AS plants (${COLUMNS.map((column) => column.join(' ')).join(', ')})
+    LOOP
+      BEGIN
+        INSERT INTO plants (${INSERT_LIST})
+        VALUES (${COLUMNS.map(([name]) => `plant.${name}`).join(', ')})
+        ON CONFLICT (id) DO NOTHING;
+        results := results || jsonb_build_object('id', plant.id::text, 'isInserted', FOUND);
+      EXCEPTION WHEN OTHERS THEN
+        GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
+        results := results || jsonb_build_object(
+          'id', plant.id::text, 'isInserted', false,
+          'code', SQLSTATE, 'message', SQLERRM, 'constraint', violated);
+      END;
+    END LOOP;
+    PERFORM set_config('plant_store.results', results::text, true);
+  END $$`;
+
+/** A result of {@link INSERT_EACH}. A plant that failed has the fields of its error. */
+interface EachJson extends Partial<Record<'code' | 'message' | 'constraint', string>> {
+  readonly id: string;
+  readonly isInserted: boolean;
+}
 
 /** Begins a transaction that inserts rows, and undoes that. */
 const insertAndUndo = (rows: string): string => `
@@ -77,51 +117,58 @@ export async function insertPlantsOrGiveUp(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
-  const { rows } = await commitOrGiveUp(session, () =>
+  const { rows } = await commitOrGiveUp(session, BEGIN_IMPATIENT, () =>
     session.query<InsertedRow>(createInsert(plants, isPrepared)),
   );
   return rows.map(({ id }) => BigInt(id));
 }
 
-/** What became of plants that were inserted one by one. A plant whose id is taken is in neither list. */
-interface EachInserted {
-  readonly inserted: bigint[];
-  readonly failed: { readonly plant: KeyedPlant; readonly error: unknown }[];
+/** The result of inserting one of several plants. */
+export interface EachResult {
+  readonly id: bigint;
+  /** False if the plant failed, if its id is taken, or if a trigger skipped it. */
+  readonly isInserted: boolean;
+  readonly error: DatabaseError | undefined;
 }
 
-/** Does the same, but leaves out the plants that fail. Sends all statements without waiting for their responses. */
+/**
+ * Commits those of some plants that do not fail, in one transaction.
+ * @throws Error when nothing was stored, for example because the database does not know PL/pgSQL
+ */
 export function insertEachOrGiveUp(
   session: ClientBase,
   plants: readonly KeyedPlant[],
-): Promise<EachInserted> {
-  const inserted: bigint[] = [];
-  const failed: EachInserted['failed'] = [];
-
-  /**
-   * Sends an insert, and then returns to the savepoint after it if it has succeeded, and to the one before otherwise.
-   */
-  const insertOne = (plant: KeyedPlant): Promise<unknown> => {
-    const insert = session.query<InsertedRow>(createInsert([plant], true));
-    // After an error, the server rejects every statement until one returns to a savepoint.
-    const savepoint = session.query('SAVEPOINT latest');
-    const end = session.query('ROLLBACK TO SAVEPOINT latest');
-    const recorded = Promise.all([insert, savepoint]).then(
-      ([{ rows }]) => inserted.push(...rows.map(({ id }) => BigInt(id))),
-      (error: unknown) => failed.push({ plant, error }),
-    );
-    return Promise.all([end, recorded]);
-  };
-
-  return commitOrGiveUp(session, async () => {
-    // If a return to a savepoint fails, COMMIT might roll back, and report success.
-    await Promise.all([session.query('SAVEPOINT latest'), ...plants.map(insertOne)]);
-    return { inserted, failed };
+): Promise<EachResult[]> {
+  const keys = toByteas(plants);
+  const rows = plants.map((plant, at) => {
+    return { ...plant, id: String(plant.id), idempotency_key: keys[at] };
+  });
+  return commitOrGiveUp(session, BEGIN_EACH, async () => {
+    const [, , read] = await Promise.all([
+      session.query(WRITE_EACH, [JSON.stringify(rows)]),
+      session.query(INSERT_EACH),
+      session.query<Record<'results', string>>(READ_EACH),
+    ]);
+    const results = JSON.parse(read.rows[0]?.results ?? '[]') as readonly EachJson[];
+    return results.map(({ id, isInserted, ...fields }) => {
+      const error = fields.code === undefined ? undefined : createError(fields);
+      return { id: BigInt(id), isInserted, error };
+    });
   });
 }
 
-/** Runs statements in a transaction. They hardly wait for the transactions of others. */
-async function commitOrGiveUp<T>(session: ClientBase, statements: () => Promise<T>): Promise<T> {
-  await session.query(BEGIN_IMPATIENT);
+/** Creates the error that the driver would have thrown. */
+function createError(fields: Partial<DatabaseError>): DatabaseError {
+  return Object.assign(new DatabaseError(fields.message ?? '', 0, 'error'), fields);
+}
+
+/** Runs statements in a transaction, which begins by setting limits for them. */
+async function commitOrGiveUp<T>(
+  session: ClientBase,
+  begin: string,
+  statements: () => Promise<T>,
+): Promise<T> {
+  await session.query(begin);
   const result = await statements().catch(async (error: unknown) => {
     await session.query('ROLLBACK');
     throw error;
