@@ -368,6 +368,23 @@ describe('the PostgreSQL repository', () => {
         ]);
       });
 
+      it.each([
+        [['Weed', 'Fern', 'Moss'], false],
+        [['Weed', 'Weed', 'Moss'], true],
+      ])('inserts the batch after %j one by one: %s', async (names, isOneByOne) => {
+        await execute(NO_WEEDS);
+        await Promise.allSettled(names.map((name, id) => insert(BigInt(id), name)));
+        const sent = jest.spyOn(Client.prototype, 'query');
+
+        await Promise.all([insert(4n), insert(5n)]);
+
+        const texts: unknown[] = sent.mock.calls.map(([text]) => text);
+        const blocks = texts.filter((text) => typeof text === 'string' && text.includes('DO $$'));
+        expect(blocks).toHaveLength(isOneByOne ? 1 : 0);
+        expect(await insert(6n)).toBe('created');
+        expect(sent.mock.calls.at(-1)).toMatchObject([{ values: { 0: [6n] } }]);
+      });
+
       it('fails only these when the constraint is checked at the commit', async () => {
         await execute(
           `CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS

@@ -31,17 +31,25 @@ interface InsertError {
   readonly error: unknown;
 }
 
+/** How to insert a batch. */
+export interface InsertOptions {
+  /** The name of the store, for messages. */
+  readonly store: string;
+  /** Whether the database probably rejects rows of the batch: then they are inserted one by one at once. */
+  readonly expectsRejections: boolean;
+  /** Is told the error after which nothing more can be sent. Returns the failure of plants that were not sent. */
+  readonly onLost: (error: unknown) => StoreFailure;
+}
+
 /**
  * Inserts the first plant of each id of a batch. A later plant of the batch is compared with the first one, and a
  * plant whose id was already stored with the stored plant. If a row is rejected or locked, only plants with its id fail.
- * @param onLost is told the error after which nothing more can be sent, and returns the failure of unsent plants
  * @returns one outcome or failure per plant, in order
  */
 export async function insertBatch(
   session: ClientBase,
   batch: Rows,
-  store: string,
-  onLost: (error: unknown) => StoreFailure,
+  { store, expectsRejections, onLost }: InsertOptions,
 ): Promise<InsertResult[]> {
   // A Map keeps the last of equal keys.
   const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
@@ -51,7 +59,9 @@ export async function insertBatch(
   const stored = new Map<bigint, KeyedPlant>();
   let unsent: StoreFailure | undefined;
   try {
-    await insertRows(session, rows, store, outcomes);
+    const isOneByOne = expectsRejections && rows.length <= MAX_ROWS_ONE_BY_ONE;
+    const rest = isOneByOne ? await insertOneByOne(session, rows, store, outcomes) : rows;
+    await insertRows(session, rest, store, outcomes);
     await addStored(session, batch, outcomes, stored);
     const missing = rows.filter(({ id }) => !outcomes.has(id) && !stored.has(id));
     if (missing.length > 0) {
@@ -105,6 +115,7 @@ async function insertRows(
   /** When to give up the search for locked rows; undefined while none has been met. */
   let searchEnd: number | undefined;
   for (let part = parts.pop(); part; part = parts.pop()) {
+    if (part.length === 0) continue;
     const failed = await insertPart(session, part, outcomes, searchEnd !== undefined);
     if (!failed) continue;
 
@@ -115,8 +126,7 @@ async function insertRows(
       const isOneByOne = kind === 'row' && part.length <= MAX_ROWS_ONE_BY_ONE;
       const rest = isOneByOne ? await insertOneByOne(session, part, store, outcomes) : part;
       const middle = Math.ceil(rest.length / 2);
-      const halves = [rest.slice(middle), rest.slice(0, middle)];
-      parts.push(...halves.filter(({ length }) => length > 0));
+      parts.push(rest.slice(middle), rest.slice(0, middle));
       continue;
     }
     const failure = toFailure(store, error, kind, 'batch');
@@ -141,12 +151,13 @@ async function insertOneByOne(
   outcomes: RowOutcomes,
 ): Promise<Rows> {
   try {
+    const { inserted, failed } = await insertEachOrGiveUp(session, rows);
+    for (const id of inserted) outcomes.set(id, 'created');
     const rest = new Set<bigint>();
-    for (const { id, isInserted, error } of await insertEachOrGiveUp(session, rows)) {
-      const kind = error && classifyError(error);
-      if (isInserted) outcomes.set(id, 'created');
-      else if (kind === 'row') outcomes.set(id, toFailure(store, error, kind));
-      else if (kind) rest.add(id);
+    for (const { id, error } of failed) {
+      const kind = classifyError(error);
+      if (kind === 'row') outcomes.set(id, toFailure(store, error, kind));
+      else rest.add(id);
     }
     return rows.filter(({ id }) => rest.has(id));
   } catch (error) {

@@ -103,7 +103,7 @@ export const CHECKS: readonly Check[] = [
   {
     query: "SELECT 'off' AS found WHERE current_setting('array_nulls', true) = 'off'",
     explain: () =>
-      'array_nulls is off, so a plant without a tag would get the tag "NULL": set it to on',
+      'array_nulls is off, so a missing property would be stored as the text "NULL": set it to on',
   },
   {
     query: "SELECT 'off' AS found WHERE current_setting('synchronous_commit', true) = 'off'",

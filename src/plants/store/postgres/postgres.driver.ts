@@ -15,7 +15,12 @@ import {
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant/plant';
 import type { KeyedPlant } from '../idempotency';
-import type { InsertResult, PlantRange, StoreDriver, StoreFailure } from '../store-driver';
+import {
+  type InsertResult,
+  type PlantRange,
+  type StoreDriver,
+  StoreFailure,
+} from '../store-driver';
 import { insertBatch } from './insert-batch';
 import { toFailure } from './postgres.errors';
 import { prepareStore, findStore, type FoundStore, verifySession } from './postgres.schema';
@@ -62,6 +67,8 @@ export class PostgresDriver implements StoreDriver {
   private sessions: Sessions | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
   private store: FoundStore | undefined;
+  /** Whether the database has rejected several plants of the latest batch. One says little about the next batch. */
+  private expectsRejections = false;
   /** Why no store is open. */
   private failure: unknown = new Error('the store is not open');
 
@@ -94,10 +101,13 @@ export class PostgresDriver implements StoreDriver {
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<InsertResult[]> {
+    const { name: store, expectsRejections } = this;
     try {
-      return await this.run('commits', (session, onLost) =>
-        insertBatch(session, batch, this.name, onLost),
+      const results = await this.run('commits', (session, onLost) =>
+        insertBatch(session, batch, { store, expectsRejections, onLost }),
       );
+      this.expectsRejections = results.filter(isRejection).length > 1;
+      return results;
     } catch (error) {
       throw toFailure(this.name, error, 'notStored', 'batch');
     }
@@ -203,6 +213,10 @@ export class PostgresDriver implements StoreDriver {
       session.release(isLost);
     }
   }
+}
+
+function isRejection(result: InsertResult): boolean {
+  return result instanceof StoreFailure && result.kind === 'row';
 }
 
 /** Takes an idle session of a pool, or opens a new one. */

@@ -51,7 +51,8 @@ export function classifyError(error: unknown): ErrorKind {
 /** Does the same, and runs another statement to check whether the session has survived. */
 export async function classifyInSession(error: unknown, session: ClientBase): Promise<ErrorKind> {
   const kind = classifyError(error);
-  if (kind === 'unknown') return kind;
+  // A row that the server has rejected is not stored, whatever becomes of the session.
+  if (kind === 'unknown' || kind === 'row') return kind;
   // If this succeeds, the server has rolled the transaction back. An error that ends the session may follow a commit.
   return session.query('SELECT 1').then(
     () => kind,

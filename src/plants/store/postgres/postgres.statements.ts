@@ -42,7 +42,8 @@ const INSERT_EACH = `
   DECLARE
     plant record;
     violated text;
-    results jsonb := '[]';
+    inserted text[] := '{}';
+    failed jsonb := '[]';
   BEGIN
     FOR plant IN
       SELECT * FROM json_to_recordset(current_setting('plant_store.plants')::json)
@@ -52,21 +53,21 @@ const INSERT_EACH = `
         INSERT INTO plants (${INSERT_LIST})
         VALUES (${COLUMNS.map(([name]) => `plant.${name}`).join(', ')})
         ON CONFLICT (id) DO NOTHING;
-        results := results || jsonb_build_object('id', plant.id::text, 'isInserted', FOUND);
+        IF FOUND THEN inserted := inserted || plant.id::text; END IF;
       EXCEPTION WHEN OTHERS THEN
         GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
-        results := results || jsonb_build_object(
-          'id', plant.id::text, 'isInserted', false,
+        failed := failed || jsonb_build_object('id', plant.id::text,
           'code', SQLSTATE, 'message', SQLERRM, 'constraint', violated);
       END;
     END LOOP;
-    PERFORM set_config('plant_store.results', results::text, true);
+    PERFORM set_config('plant_store.results',
+      json_build_object('inserted', inserted, 'failed', failed)::text, true);
   END $$`;
 
-/** A result of {@link INSERT_EACH}. A plant that failed has the fields of its error. */
-interface EachJson extends Partial<Record<'code' | 'message' | 'constraint', string>> {
-  readonly id: string;
-  readonly isInserted: boolean;
+/** The results of {@link INSERT_EACH}. A plant whose id is taken, or which a trigger skipped, is in neither list. */
+interface EachJson {
+  readonly inserted: readonly string[];
+  readonly failed: readonly Record<'id' | 'code' | 'message' | 'constraint', string>[];
 }
 
 /** Begins a transaction that inserts rows, and undoes that. */
@@ -117,64 +118,52 @@ export async function insertPlantsOrGiveUp(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
-  const { rows } = await commitOrGiveUp(session, BEGIN_IMPATIENT, () =>
+  // Without the transaction, the insert would be committed.
+  await session.query(BEGIN_IMPATIENT);
+  const [{ rows }] = await Promise.all([
     session.query<InsertedRow>(createInsert(plants, isPrepared)),
-  );
+    // If the insert fails, COMMIT rolls back.
+    commitDurably(session, { text: 'COMMIT' }),
+  ]);
   return rows.map(({ id }) => BigInt(id));
 }
 
-/** The result of inserting one of several plants. */
-export interface EachResult {
-  readonly id: bigint;
-  /** False if the plant failed, if its id is taken, or if a trigger skipped it. */
-  readonly isInserted: boolean;
-  readonly error: DatabaseError | undefined;
+/** What became of plants that were inserted one by one. A plant whose id is taken is in neither list. */
+interface EachInserted {
+  readonly inserted: readonly bigint[];
+  readonly failed: readonly { readonly id: bigint; readonly error: DatabaseError }[];
 }
 
 /**
  * Commits those of some plants that do not fail, in one transaction.
  * @throws Error when nothing was stored, for example because the database does not know PL/pgSQL
  */
-export function insertEachOrGiveUp(
+export async function insertEachOrGiveUp(
   session: ClientBase,
   plants: readonly KeyedPlant[],
-): Promise<EachResult[]> {
+): Promise<EachInserted> {
   const keys = toByteas(plants);
   const rows = plants.map((plant, at) => {
     return { ...plant, id: String(plant.id), idempotency_key: keys[at] };
   });
-  return commitOrGiveUp(session, BEGIN_EACH, async () => {
-    const [, , read] = await Promise.all([
-      session.query(WRITE_EACH, [JSON.stringify(rows)]),
-      session.query(INSERT_EACH),
-      session.query<Record<'results', string>>(READ_EACH),
-    ]);
-    const results = JSON.parse(read.rows[0]?.results ?? '[]') as readonly EachJson[];
-    return results.map(({ id, isInserted, ...fields }) => {
-      const error = fields.code === undefined ? undefined : createError(fields);
-      return { id: BigInt(id), isInserted, error };
-    });
-  });
-}
-
-/** Creates the error that the driver would have thrown. */
-function createError(fields: Partial<DatabaseError>): DatabaseError {
-  return Object.assign(new DatabaseError(fields.message ?? '', 0, 'error'), fields);
-}
-
-/** Runs statements in a transaction, which begins by setting limits for them. */
-async function commitOrGiveUp<T>(
-  session: ClientBase,
-  begin: string,
-  statements: () => Promise<T>,
-): Promise<T> {
-  await session.query(begin);
-  const result = await statements().catch(async (error: unknown) => {
-    await session.query('ROLLBACK');
-    throw error;
-  });
-  await commitDurably(session, { text: 'COMMIT' });
-  return result;
+  // Sent together, without waiting for responses. If one fails, the next ones fail, and COMMIT rolls back. If BEGIN
+  // fails, the setting is gone before the block would read it.
+  const [, , , read] = await Promise.all([
+    session.query(BEGIN_EACH),
+    session.query(WRITE_EACH, [JSON.stringify(rows)]),
+    session.query(INSERT_EACH),
+    session.query<Record<'results', string>>(READ_EACH),
+    commitDurably(session, { text: 'COMMIT' }),
+  ]);
+  const { inserted, failed } = JSON.parse(read.rows[0]?.results ?? '') as EachJson;
+  return {
+    inserted: inserted.map(BigInt),
+    failed: failed.map(({ id, message, ...fields }) => {
+      // As the driver would have thrown it.
+      const error = Object.assign(new DatabaseError(message, 0, 'error'), fields);
+      return { id: BigInt(id), error };
+    }),
+  };
 }
 
 function createInsert(plants: readonly KeyedPlant[], isPrepared: boolean): QueryConfig {
