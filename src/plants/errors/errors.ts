@@ -30,7 +30,7 @@ export type RequestOutcome =
 function entry(
   error: number,
   meaning: string,
-  outcome?: RequestOutcome,
+  outcome: RequestOutcome | undefined,
   headers = {},
 ): CatalogueEntry {
   return { error, status: Math.floor(error / 100), meaning, outcome, headers };
@@ -47,6 +47,7 @@ export const errorCatalogue = {
   malformedRequest: entry(
     40000,
     'The HTTP request is malformed: its request line, headers or framing.',
+    undefined,
   ),
   notJson: entry(40001, 'The body is not JSON: invalid syntax, not UTF-8, or empty.', 'invalid'),
   invalidPlant: entry(
@@ -71,7 +72,7 @@ export const errorCatalogue = {
     'A plant with this id was created with the same Idempotency-Key but different content.',
     'taken',
   ),
-  invalidRequest: entry(40008, 'The request is invalid; the message says why.'),
+  invalidRequest: entry(40008, 'The request is invalid; the message says why.', undefined),
   missingCredentials: entry(
     40100,
     'No bearer token: the Authorization header is missing or has another scheme.',
@@ -88,16 +89,22 @@ export const errorCatalogue = {
   forbidden: entry(
     40300,
     'The caller is not allowed to do this; for example, the token lacks a scope.',
+    undefined,
   ),
-  notFound: entry(40400, 'There is nothing at this path.'),
+  notFound: entry(40400, 'There is nothing at this path.', undefined),
   methodNotAllowed: entry(
     40500,
     'The path does not support this method; the Allow header lists those it supports.',
+    undefined,
   ),
-  requestTimeout: entry(40800, 'The request was not received completely in time.'),
-  expectationFailed: entry(41700, 'The Expect header must be 100-continue.'),
-  tooManyRequests: entry(42900, 'Too many requests; the Retry-After header says how long to wait.'),
-  headersTooLarge: entry(43100, 'The request line and headers are too large.'),
+  requestTimeout: entry(40800, 'The request was not received completely in time.', undefined),
+  expectationFailed: entry(41700, 'The Expect header must be 100-continue.', undefined),
+  tooManyRequests: entry(
+    42900,
+    'Too many requests; the Retry-After header says how long to wait.',
+    undefined,
+  ),
+  headersTooLarge: entry(43100, 'The request line and headers are too large.', undefined),
   internal: entry(50000, 'Unexpected error. The server log shows the cause.', 'unknown'),
   unavailable: entry(
     50300,
