@@ -2,7 +2,7 @@
  * Runs the program with each command: its help, its exit codes, and an output that cannot be written. Some tests need
  * Linux.
  */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -24,6 +24,12 @@ const ARGUMENTS: Partial<Record<string, string>> = {
 /** The commands that write only to standard error, or to files. */
 const SILENT = ['import', 'backup', 'restore'];
 
+/** The commands that create a missing store. */
+const CREATING = ['serve', 'import', 'restore'];
+
+/** The commands that need no store. */
+const WITHOUT_STORE = ['health', 'token create'];
+
 /** Returns the names of the commands that have no subcommands, such as `token create`. */
 function namesOf(commands: readonly Command[]): string[] {
   return commands.flatMap((command) => {
@@ -32,8 +38,10 @@ function namesOf(commands: readonly Command[]): string[] {
   });
 }
 
+const COMMANDS = namesOf(createProgram().commands);
+
 /** The commands and options that print to standard output. `logs.system-spec.ts` tests the log of `serve`. */
-const PRINTING = [...namesOf(createProgram().commands), '--help', '--version'].filter(
+const PRINTING = [...COMMANDS, '--help', '--version'].filter(
   (name) => name !== 'serve' && !SILENT.includes(name),
 );
 
@@ -105,27 +113,39 @@ describe('the command line', () => {
 
   it('reads the store of each command from --settings', async () => {
     const file = join(folder, 'service.env');
-    const copy = join(folder, 'copy.db');
     writeFileSync(
       file,
       `DATABASE_URL=sqlite:${join(folder, 'own.db')}\nAUTH_TOKENS_FILE=tokens.txt\n`,
     );
-    const run = (line: string) => plantStore(line.split(' '), {}, { cwd: folder });
+    const run = (line: string) =>
+      plantStore(`${line} --settings ${file}`.split(/ +/), {}, { cwd: folder });
 
-    const created = await run(`token create --settings ${file}`);
-    const imported = await run(`import --settings=${file}`);
-    const others: unknown[] = [];
-    for (const command of ['export', 'check', `backup ${copy}`, `restore ${copy}`]) {
-      others.push((await run(`${command} --settings ${file}`)).code);
-    }
+    const results = [await run('token create'), await run('import'), await run('backup backup.db')];
+    const others = COMMANDS.filter((name) => ![...WITHOUT_STORE, 'serve'].includes(name));
+    for (const name of others) results.push(await run(`${name} ${ARGUMENTS[name] ?? ''}`.trim()));
 
-    expect([created.code, imported.code, ...others]).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(results.map(({ code }) => code)).toEqual(results.map(() => 0));
     expect(
       readdirSync(folder)
         .filter((name) => !/before|-shm/.test(name))
         .toSorted(),
-    ).toEqual(['copy.db', 'own.db', 'service.env', 'tokens.txt']);
+    ).toEqual(['backup.db', 'copy.db', 'own.db', 'service.env', 'tokens.txt']);
   });
+
+  it.each(COMMANDS.filter((name) => !CREATING.includes(name)))(
+    '%s does not create a missing store',
+    async (name) => {
+      const args = `${name} ${ARGUMENTS[name] ?? ''}`.trim().split(' ');
+      const { code } = await plantStore(
+        args,
+        { DATABASE_URL: 'sqlite:missing/plants.db' },
+        { cwd: folder },
+      );
+
+      expect(code).toBeLessThanOrEqual(1);
+      expect(existsSync(join(folder, 'missing'))).toBe(false);
+    },
+  );
 
   describeOnLinux(() => {
     const directory = makeFolder();
