@@ -27,8 +27,9 @@ import { until } from '../support/until';
 
 type Token = PlantStoreClientOptions['token'];
 
-const FERN = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
-const STORED = { name: 'Fern', tag: 'shade', isReplay: false };
+const CONTENT = { name: 'Fern', tag: 'shade' };
+const FERN = { id: 9_007_199_254_740_993n, ...CONTENT };
+const STORED = { ...CONTENT, isReplay: false };
 const REPLAYED = { ...STORED, isReplay: true };
 
 /** Creates an error response of the service. */
@@ -361,8 +362,8 @@ describe('PlantStoreClient', () => {
     ['500', [internal], 'unknown', errorNumbers.internal],
     ["a proxy's 502 and a rejection", [createPage(502), taken], 'unknown', errorNumbers.idTaken],
     ["a proxy's 403", [createPage(403, '{"error":403,"message":"No"}')], 'unknown'],
-    ['another name', [createPage(200, '{"name":"Login","tag":"shade"}')], 'unknown'],
-    ['no tag', [createPage(200, '{"name":"Fern"}')], 'unknown'],
+    ['another name', [createPage(200, JSON.stringify({ ...CONTENT, name: 'Login' }))], 'unknown'],
+    ['no tag', [createPage(200, JSON.stringify({ ...CONTENT, tag: undefined }))], 'unknown'],
     ['an Error with 200', [createPage(200, '{"error":20000,"message":""}')], 'unknown'],
     ['an Error with 302', [createPage(302, '{"error":30200,"message":""}')], 'unknown'],
   ])(

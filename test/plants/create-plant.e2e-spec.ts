@@ -45,7 +45,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     expect(await store.plants()).toEqual([]);
   }
 
-  it('returns 200 with only name and tag, and stores the plant', async () => {
+  it('returns 200 with all properties except the id, and stores the plant', async () => {
     const response = await application.post(withTag('"shade"'));
 
     expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
@@ -64,7 +64,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['white space, untrimmed', '" Fern\\t "', ' Fern\t '],
     ['a supplementary character as an escaped pair', '"\\ud83c\\udf3f"', '🌿'],
     ['a decomposed character, unnormalized', '"e\u0301"', 'e\u0301'],
-  ])('stores %s as name or tag', async (_what, literal, text) => {
+  ])('stores %s in each property', async (_what, literal, text) => {
     await expectCreation(`{"id":1,"name":${literal},"tag":${literal}}`, { name: text, tag: text });
   });
 

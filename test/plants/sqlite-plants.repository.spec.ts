@@ -270,7 +270,7 @@ describe('the SQLite repository', () => {
 
   it('opens a file whose table has further columns', async () => {
     await repository.onApplicationShutdown();
-    execute(file, 'ALTER TABLE plants ADD COLUMN note TEXT');
+    execute(file, 'ALTER TABLE plants ADD COLUMN extra TEXT');
     repository = await openRepository({ sqlite: file });
 
     expect(await insert(1n)).toBe('created');

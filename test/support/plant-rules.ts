@@ -5,7 +5,7 @@ import type { Plant, PlantContent } from '../../src/plants/plant/plant';
 // The rules of the contract for a plant, and examples of it. The DTO, the OpenAPI schema, `import` and `export` are
 // tested with this list.
 
-/** The maximum numbers of characters of strings, of which the contract has none. */
+/** The maximum numbers of characters of strings. */
 export const MAX_LENGTHS: Partial<Record<keyof PlantContent, number>> = {};
 
 /** Repeats the rule of the contract: a string without U+0000, without unpaired surrogates, and not too long. */

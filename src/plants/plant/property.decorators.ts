@@ -22,7 +22,7 @@ interface TextOptions extends PropertyOptions {
   readonly maxLength?: number;
 }
 
-/** Rejects U+0000, in syntax that all dialects of regular expressions share. */
+/** Rejects U+0000, in syntax that all dialects of regular expressions share. They differ in what `\s` matches. */
 const TEXT_PATTERN = '^[^\\x00]*$';
 
 /**

@@ -90,7 +90,7 @@ describe('GroupCommit', () => {
     expect(batches.map(({ ids }) => ids)).toEqual([[1, 2]]);
   });
 
-  it('adds no weight for up to 4095 characters of name and tag together', async () => {
+  it('adds no weight for up to 4095 characters of all strings together', async () => {
     const { commits, batches } = createGroupCommit();
     const half = 'x'.repeat(2048);
     for (let id = 0n; id < MAX_BATCH_WEIGHT; id++) {

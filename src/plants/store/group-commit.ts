@@ -274,7 +274,7 @@ export class GroupCommit {
   }
 }
 
-/** Returns the weight of a plant: 1, and 1 more for each full 4096 characters of name and tag. */
+/** Returns the weight of a plant: 1, and 1 more for each full 4096 characters of its strings. */
 function weigh(plant: KeyedPlant): number {
   return 1 + Math.floor(textLength(plant) / 4096);
 }
