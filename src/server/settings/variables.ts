@@ -32,7 +32,7 @@ export const SETTINGS = {
   headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s'),
   requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s'),
   keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s'),
-  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096'),
+  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '2048'),
   rateLimit: variable('RATE_LIMIT', parsers.rate),
   shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0'),
   shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s'),
