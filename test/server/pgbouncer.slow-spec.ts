@@ -108,3 +108,21 @@ it('has the lock_timeout of its role, and rejects only the locked row, in transa
   expect(plants.map(({ id }) => id)).toEqual([2n, 3n]);
   expect(plants[1]?.tag).toBe('700ms');
 });
+
+it.each(['transaction', 'session'])('rejects only the rejected rows, in %s mode', async (mode) => {
+  const port = await findFreePort();
+  startPooler(port, mode);
+  const DATABASE_URL = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const service = await home.start({ DATABASE_URL });
+  await service.waitUntilReady();
+  await postgres.execute("ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'Weed')");
+
+  const names = Array.from({ length: 100 }, (_, id) => (id % 5 === 0 ? 'Weed' : 'Fern'));
+  const responses = await Promise.all(
+    names.map((name, id) => service.post(JSON.stringify({ id, name }))),
+  );
+
+  const statuses = responses.map(({ status }) => status);
+  expect(statuses).toEqual(names.map((name) => (name === 'Weed' ? 500 : 200)));
+  expect(await postgres.plants()).toHaveLength(80);
+});

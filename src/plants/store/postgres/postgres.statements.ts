@@ -118,7 +118,7 @@ export async function insertPlantsOrGiveUp(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<bigint[]> {
-  // Without the transaction, the insert would be committed.
+  // The insert is sent only if this succeeds: without a transaction, it would be committed alone.
   await session.query(BEGIN_IMPATIENT);
   const [{ rows }] = await Promise.all([
     session.query<InsertedRow>(createInsert(plants, isPrepared)),
