@@ -392,6 +392,13 @@ describe('PlantStoreClient', () => {
     expect(String(failure)).toMatch(/^CreationError: Gave up after \d+ ms\. /);
   });
 
+  it('gives up when Retry-After is later than 60 seconds, by default', async () => {
+    const failure = await createAndFail(await connect([createRejection(bodies.unavailable, '60')]));
+
+    expect(failure).toMatchObject(NOT_STORED);
+    expect(String(failure)).toContain('Gave up after 60000 ms.');
+  });
+
   it('retries on a new connection when the first gets no response', async () => {
     const client = await connect(['no response']);
     const creation = client.create(FERN);
