@@ -76,11 +76,18 @@ it('the service ends at once on a second signal when the disk does not respond',
   service.kill('SIGTERM');
   await service.waitForOutput(/Received SIGTERM/);
   service.kill('SIGTERM');
+  // Otherwise the signal could be lost with the tracer, which passes it on.
+  await until(() => isZombie(service));
 
   // A traced process ends only with its tracer.
   slow.kill('SIGKILL');
   expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
 });
+
+/** Whether the main thread of a service has ended. Another thread may still wait for the disk. */
+function isZombie({ pid }: ServiceProcess): boolean {
+  return readFileSync(`/proc/${pid}/status`, 'utf8').includes('State:\tZ');
+}
 
 it('the service ends by SHUTDOWN_TIMEOUT when the disk does not respond, also after the batch has timed out', async () => {
   const service = await home.start({ SHUTDOWN_TIMEOUT: '12s' });
