@@ -1,4 +1,4 @@
-import { Client, type PoolConfig } from 'pg';
+import type { Client, PoolConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { openRepository } from '../../src/plants/store/stores';
@@ -6,7 +6,7 @@ import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
-import { beforeInsert, SESSIONS } from './postgres-statements';
+import { beforeInsert, replaceStatement, SESSIONS } from './postgres-statements';
 
 /** The number of other plants that a test stores. */
 const OTHERS = 300;
@@ -14,7 +14,11 @@ const OTHERS = 300;
 /** Selects the sessions of the repository. */
 const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
 
+/** Terminates the sessions of the repository. */
 const TERMINATE = OWN.replace('pid', 'pg_terminate_backend(pid)');
+
+/** Terminates the session that runs it. */
+const TERMINATE_OWN = 'SELECT pg_terminate_backend(pg_backend_pid())';
 
 /**
  * Needs a real PostgreSQL server. While one row, session or setting makes trouble, clients store other plants all the
@@ -135,25 +139,8 @@ describe('the PostgreSQL repository stores other plants', () => {
     expect(before.size).toBeGreaterThan(0);
   });
 
-  /** Terminates the first session that runs a statement, instead of that statement. Returns how many it was. */
-  function terminateOnce(statement: string): () => number {
-    const query = Reflect.get(Client.prototype, 'query') as (...parameters: unknown[]) => unknown;
-    let count = 0;
-    jest.spyOn(Client.prototype, 'query').mockImplementation(function (
-      this: Client,
-      ...parameters: unknown[]
-    ) {
-      if (count > 0 || !String(parameters[0]).includes(statement)) {
-        return query.apply(this, parameters);
-      }
-      count++;
-      return query.call(this, 'SELECT pg_terminate_backend(pg_backend_pid())');
-    });
-    return () => count;
-  }
-
   it('while a session is terminated before it is ready for use', async () => {
-    const terminated = terminateOnce('pg_attribute');
+    const terminated = replaceStatement('pg_attribute', TERMINATE_OWN);
     await server.execute(TERMINATE);
     await until(() => terminated() > 0);
 
@@ -164,7 +151,7 @@ describe('the PostgreSQL repository stores other plants', () => {
 
   it('while the session of a probe is terminated', async () => {
     await server.execute("ALTER TABLE plants ADD CONSTRAINT no_weeds CHECK (name <> 'Weed')");
-    const terminated = terminateOnce('SAVEPOINT probe');
+    const terminated = replaceStatement('SAVEPOINT probe', TERMINATE_OWN);
     await outcomeOf(1n, 'Weed');
     await until(() => terminated() > 0);
 

@@ -12,7 +12,7 @@ import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
-import { beforeInsert, SESSIONS, TABLE } from './postgres-statements';
+import { beforeInsert, replaceStatement, SESSIONS, TABLE } from './postgres-statements';
 
 const KEY = hash('sha256', 'abc');
 
@@ -462,29 +462,15 @@ describe('the PostgreSQL repository', () => {
       });
 
       // A statement can be canceled at any time.
-      it.each(['BEGIN', 'SELECT FROM set_config', 'DO', 'SELECT current_setting'])(
+      it.each(['BEGIN;', 'SELECT FROM set_config', 'DO $$', 'SELECT current_setting'])(
         'creates the others when %s fails',
         async (start) => {
           await execute(NO_WEEDS);
-          const query = Reflect.get(Client.prototype, 'query') as (
-            ...parameters: unknown[]
-          ) => unknown;
-          let isCanceled = false;
-          jest.spyOn(Client.prototype, 'query').mockImplementation(function (
-            this: Client,
-            ...parameters: unknown[]
-          ) {
-            const [text] = parameters;
-            if (isCanceled || typeof text !== 'string' || !text.trim().startsWith(start)) {
-              return query.apply(this, parameters);
-            }
-            isCanceled = true;
-            return query.call(this, "DO 'BEGIN RAISE query_canceled; END'");
-          });
+          const canceled = replaceStatement(start, "DO 'BEGIN RAISE query_canceled; END'");
 
           await expectOthersCreated();
 
-          expect(isCanceled).toBe(true);
+          expect(canceled()).toBe(1);
         },
       );
 

@@ -1,3 +1,4 @@
+import { Client } from 'pg';
 import { CONTENT_PROPERTIES } from '../../src/plants/plant/plant';
 
 /** Creates the table as an operator may prepare it. */
@@ -15,3 +16,23 @@ export const beforeInsert = (statements: string): string =>
 
 /** Undoes {@link beforeInsert}. */
 export const NOT_BEFORE_INSERT = 'DROP FUNCTION before_insert CASCADE';
+
+/**
+ * Sends another statement instead of the first one that contains a text, until mocks are restored. Returns a function
+ * that counts how often.
+ */
+export function replaceStatement(text: string, replacement: string): () => number {
+  const query = Reflect.get(Client.prototype, 'query') as (...parameters: unknown[]) => unknown;
+  let count = 0;
+  jest.spyOn(Client.prototype, 'query').mockImplementation(function (
+    this: Client,
+    ...parameters: unknown[]
+  ) {
+    const [statement] = parameters;
+    const isMatch = typeof statement === 'string' && statement.includes(text);
+    if (count > 0 || !isMatch) return query.apply(this, parameters);
+    count++;
+    return query.call(this, replacement);
+  });
+  return () => count;
+}

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
 import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import { type InsertResult, StoreFailure } from '../store-driver';
-import { classifyError, classifyInSession, type ErrorKind, toFailure } from './postgres.errors';
+import { classifyInSession, classifyReport, type ErrorKind, toFailure } from './postgres.errors';
 import {
   findStored,
   insertEachOrGiveUp,
@@ -59,8 +59,7 @@ export async function insertBatch(
   const stored = new Map<bigint, KeyedPlant>();
   let unsent: StoreFailure | undefined;
   try {
-    const isOneByOne = expectsRejections && rows.length <= MAX_ROWS_ONE_BY_ONE;
-    const rest = isOneByOne ? await insertOneByOne(session, rows, store, outcomes) : rows;
+    const rest = expectsRejections ? await insertOneByOne(session, rows, store, outcomes) : rows;
     await insertRows(session, rest, store, outcomes);
     await addStored(session, batch, outcomes, stored);
     const missing = rows.filter(({ id }) => !outcomes.has(id) && !stored.has(id));
@@ -123,8 +122,7 @@ async function insertRows(
     if (kind === 'locked') searchEnd ??= performance.now() + SEARCH_TIME_MS;
     const hasTime = searchEnd === undefined || performance.now() < searchEnd;
     if ((kind === 'row' || kind === 'locked') && part.length > 1 && hasTime) {
-      const isOneByOne = kind === 'row' && part.length <= MAX_ROWS_ONE_BY_ONE;
-      const rest = isOneByOne ? await insertOneByOne(session, part, store, outcomes) : part;
+      const rest = kind === 'row' ? await insertOneByOne(session, part, store, outcomes) : part;
       const middle = Math.ceil(rest.length / 2);
       parts.push(rest.slice(middle), rest.slice(0, middle));
       continue;
@@ -140,8 +138,9 @@ async function insertRows(
 }
 
 /**
- * Inserts rows one by one in one transaction, and records which of them were created or rejected.
- * @returns the rows that must be sent again, because something else has prevented their insert
+ * Inserts rows one by one in one transaction, and records which of them were created or rejected. Does nothing if there
+ * are too many.
+ * @returns the rows that must still be sent
  * @throws the error after which nothing more can be sent
  */
 async function insertOneByOne(
@@ -150,12 +149,13 @@ async function insertOneByOne(
   store: string,
   outcomes: RowOutcomes,
 ): Promise<Rows> {
+  if (rows.length > MAX_ROWS_ONE_BY_ONE) return rows;
   try {
     const { inserted, failed } = await insertEachOrGiveUp(session, rows);
     for (const id of inserted) outcomes.set(id, 'created');
     const rest = new Set<bigint>();
     for (const { id, error } of failed) {
-      const kind = classifyError(error);
+      const kind = classifyReport(error);
       if (kind === 'row') outcomes.set(id, toFailure(store, error, kind));
       else rest.add(id);
     }

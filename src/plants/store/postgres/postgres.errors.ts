@@ -40,8 +40,14 @@ const CONCURRENT_INDEX = /_cc(?:new|old)\d*$/;
 
 /** Classifies the error of a statement, assuming that the session survives an error that the server reports. */
 export function classifyError(error: unknown): ErrorKind {
-  if (!(error instanceof DatabaseError)) return 'unknown';
-  const { code = '', constraint = '' } = error;
+  return error instanceof DatabaseError ? classifyReport(error) : 'unknown';
+}
+
+/** The fields of an error, as the server reports them. */
+export type ErrorReport = Pick<DatabaseError, 'message' | 'code' | 'constraint'>;
+
+/** Classifies an error by what the server reports. */
+export function classifyReport({ code = '', constraint = '' }: ErrorReport): ErrorKind {
   if (code === '23505' && CONCURRENT_INDEX.test(constraint)) return 'retry';
   // A code comes before its class.
   const kind = KINDS[code] ?? KINDS[code.slice(0, 2)];

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type ClientBase, DatabaseError, type QueryConfig } from 'pg';
+import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -9,7 +9,7 @@ import {
 } from '../../plant/plant';
 import type { KeyedPlant } from '../idempotency';
 import type { PlantRange } from '../store-driver';
-import { classifyError } from './postgres.errors';
+import { classifyError, type ErrorReport } from './postgres.errors';
 import { COLUMNS } from './postgres.schema';
 import { isAboutCommit } from './postgres.warnings';
 
@@ -131,7 +131,7 @@ export async function insertPlantsOrGiveUp(
 /** What became of plants that were inserted one by one. A plant whose id is taken is in neither list. */
 interface EachInserted {
   readonly inserted: readonly bigint[];
-  readonly failed: readonly { readonly id: bigint; readonly error: DatabaseError }[];
+  readonly failed: readonly { readonly id: bigint; readonly error: ErrorReport }[];
 }
 
 /**
@@ -159,9 +159,7 @@ export async function insertEachOrGiveUp(
   return {
     inserted: inserted.map(BigInt),
     failed: failed.map(({ id, message, ...fields }) => {
-      // As the driver would have thrown it.
-      const error = Object.assign(new DatabaseError(message, 0, 'error'), fields);
-      return { id: BigInt(id), error };
+      return { id: BigInt(id), error: Object.assign(new Error(message), fields) };
     }),
   };
 }
