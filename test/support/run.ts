@@ -40,7 +40,10 @@ export function describeOnLinux(tests: () => void): void {
   else describe.skip('on Linux, which this machine does not run', tests);
 }
 
-/** Describes tests that need the rights of root. Other users skip them, and the name says so. */
+/**
+ * Describes tests that only root can run, because it gives files to other users. Other users skip them, and the name
+ * says so.
+ */
 export function describeAsRoot(tests: () => void): void {
   if (process.getuid?.() === 0) describe('as root', tests);
   else describe.skip('as root, which this user is not', tests);
